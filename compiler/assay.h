@@ -1,0 +1,70 @@
+/* Assay's public C interface: load a model, compile it, look inside.
+ *
+ * Errors: functions that can fail return false or NULL and leave one or
+ * more messages, which assay_errors returns. Ownership: everything handed
+ * out belongs to the AssayCompiler and lives until assay_free. Not thread
+ * safe; use one AssayCompiler a thread. */
+#ifndef ASSAY_H
+#define ASSAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/array.h"
+
+typedef struct AssayCompiler AssayCompiler;
+
+typedef struct AssayDim {
+    const char *name;
+    int64_t value;
+} AssayDim;
+
+typedef struct AssayOptions {
+    const char *target;         /* NULL: native */
+    int opt_level;              /* 0, 1, 2 */
+    bool naive;                 /* --schedule naive */
+    bool taps;                  /* keep every tensor for comparison */
+    bool sanitize;              /* LLVM's asan over the kernels */
+    const char *const *disabled; /* passes; ends with NULL; may be NULL */
+    const char *const *no_fuse;  /* node names; ends with NULL */
+    const char *dump_after, *stop_after;
+    bool time_passes, verify;
+    int jobs;                   /* kernels compiled at once; 0: all cores */
+    const AssayDim *dims;       /* --dim NAME=VALUE */
+    int dim_count;
+} AssayOptions;
+
+struct Graph;
+struct Program;
+
+AssayCompiler *assay_new(void);
+void assay_free(AssayCompiler *compiler);
+/* All messages so far, one a line, or "". */
+const char *assay_errors(const AssayCompiler *compiler);
+
+/* Reads an ONNX file. `dims` binds named dimensions. */
+bool assay_load_onnx(AssayCompiler *compiler, const char *path,
+                     const AssayDim *dims, int dim_count);
+/* Takes a graph made with graph/graph.h; `build` fills an empty one. */
+bool assay_build(AssayCompiler *compiler, const char *name,
+                 bool (*build)(struct Graph *g, void *user), void *user);
+/* The graph as loaded, before any pass: what the reference evaluates. */
+const struct Graph *assay_source_graph(const AssayCompiler *compiler);
+
+/* Runs passes, schedules and the memory plan. */
+bool assay_compile(AssayCompiler *compiler, const AssayOptions *options);
+const struct Graph *assay_graph(const AssayCompiler *compiler);
+const struct Program *assay_program(const AssayCompiler *compiler);
+/* Generates code and writes the artifact folder `dir`, made when missing:
+ * all in a temporary folder beside it first, then renamed. */
+bool assay_write_artifact(AssayCompiler *compiler, const char *dir);
+
+/* Seconds of each phase of the last compilation. */
+typedef struct AssayTiming {
+    const char *phase;
+    double seconds;
+    int nodes_before, nodes_after; /* passes; 0 otherwise */
+} AssayTiming;
+int assay_timings(const AssayCompiler *compiler, const AssayTiming **rows);
+
+#endif

@@ -1,0 +1,134 @@
+/* Graph: what is computed, for no target. Nodes apply operators to
+ * tensors; the node list is in topological order after graph_sort.
+ *
+ * Every node and tensor keeps the names it had in the source through all
+ * passes (`sources`), so that layers of two builds match up. */
+#ifndef ASSAY_GRAPH_GRAPH_H
+#define ASSAY_GRAPH_GRAPH_H
+
+#include "base/array.h"
+#include "base/attrs.h"
+#include "base/diag.h"
+#include "base/layout.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "graph/extent.h"
+
+typedef struct Op Op;
+typedef struct OpTable OpTable;
+typedef struct Node Node;
+typedef struct Tensor Tensor;
+typedef struct Group Group;
+
+/* Affine quantization: real = (stored - zero_point) * scale. */
+typedef struct Quant {
+    int axis; /* -1: one scale for the whole tensor */
+    int count;
+    const double *scales;
+    const int64_t *zero_points;
+} Quant;
+
+typedef struct TensorType {
+    DType dtype;
+    int rank; /* -1: not known */
+    Extent dims[MAX_RANK];
+    const Quant *quant; /* NULL: not quantized */
+} TensorType;
+
+struct Tensor {
+    int id;           /* unique in the graph, never reused */
+    const char *name; /* unique in the graph */
+    TensorType type;
+    Node *producer;     /* NULL for inputs and constants */
+    const Array *value; /* constants only */
+    Vec(Node *) users;  /* a node appears once a use */
+    bool is_input, is_output;
+    Vec(const char *) sources;
+    Layout layout; /* count 0 until the layout pass chose one */
+};
+
+struct Node {
+    int id;
+    const char *name; /* unique, never empty */
+    const Op *op;
+    Attrs attrs;
+    Vec(Tensor *) inputs;  /* NULL: an optional input left out */
+    Vec(Tensor *) outputs; /* NULL: an optional output left out */
+    Vec(const char *) sources;
+    Group *group; /* set by the fusion pass */
+    bool no_fuse; /* excluded from fusion by the user */
+};
+
+/* Nodes that become one kernel. `anchor` is the node whose computation
+ * decides the schedule (NULL for purely elementwise or injective groups). */
+struct Group {
+    int id;
+    Vec(Node *) nodes; /* topological order */
+    Node *anchor;
+};
+
+typedef struct Graph {
+    Arena *arena;
+    Diag *diag;
+    const char *name;
+    const OpTable *ops;   /* list of tables, see ops/op.h */
+    Vec(Node *) nodes;
+    Vec(Tensor *) tensors; /* all, constants included */
+    Vec(Tensor *) inputs;
+    Vec(Tensor *) outputs;
+    Vec(Group *) groups; /* empty before the fusion pass */
+    int next_id;
+} Graph;
+
+Graph *graph_new(Arena *arena, Diag *diag, const char *name,
+                 const OpTable *ops);
+
+/* Builders. Names may be NULL (one is made); a name already taken is made
+ * unique with a suffix. graph_add_node makes `output_count` fresh output
+ * tensors of unknown type and does not infer. */
+Tensor *graph_add_input(Graph *g, const char *name, TensorType type);
+Tensor *graph_add_constant(Graph *g, const char *name, const Array *value);
+Node *graph_add_node(Graph *g, const char *op, const char *name,
+                     Tensor *const *inputs, int input_count,
+                     int output_count);
+void graph_mark_output(Graph *g, Tensor *tensor);
+/* Shorthand for models: adds the node, infers its types (faults go to
+ * g->diag) and returns its first output. Inputs end with a NULL. Example:
+ *     y = graph_apply(g, "Conv", "conv1", attrs, x, w, b, NULL) */
+Tensor *graph_apply(Graph *g, const char *op, const char *name, Attrs attrs,
+                    ...);
+
+/* Edits keep producer and user lists right. */
+void graph_set_input(Graph *g, Node *node, int index, Tensor *tensor);
+/* All users (and graph outputs) of `from` use `to` instead; `to` inherits
+ * the sources of `from`. A graph output keeps its name: when `from` is an
+ * output, `to` takes over the name and the flag. Returns false, changing
+ * nothing, when `to` is an input, constant or another output and `from` an
+ * output: the caller keeps the node. */
+bool graph_replace(Graph *g, Tensor *from, Tensor *to);
+void graph_remove_node(Graph *g, Node *node); /* outputs must be unused */
+/* Inserts `node` (already added) right before `before` in the list. */
+void graph_move_before(Graph *g, Node *node, Node *before);
+void graph_add_source(Graph *g, Node *to, const Node *from);
+
+/* Orders the nodes topologically, stable; false with a diagnostic that
+ * names the nodes of a cycle. Linear time, no recursion. */
+bool graph_sort(Graph *g);
+Tensor *graph_find_tensor(const Graph *g, const char *name);
+Node *graph_find_node(const Graph *g, const char *name);
+/* Element count of a type with constant extents, -1 otherwise. */
+int64_t type_count(const TensorType *type);
+bool type_is_static(const TensorType *type);
+void type_print(Str *out, const TensorType *type); /* "f32[1,64,56,56]" */
+TensorType type_of_array(const Array *array);
+
+/* Text form. Constants above 16 elements print as a hash of their content
+ * unless `values` is set, which the parser needs to read them back. */
+void graph_print(Str *out, const Graph *g, bool values);
+Graph *graph_parse(Arena *arena, Diag *diag, const OpTable *ops,
+                   const char *text);
+/* Invariants of the structure: lists agree, order is topological, types
+ * are what the rules say. Calls die() on a violation. */
+void graph_verify(const Graph *g);
+
+#endif

@@ -1,0 +1,99 @@
+/* Operators: one row each, gathered in tables. Nothing outside ops/
+ * switches on operator names; passes and schedules ask for traits and look
+ * at the definitions.
+ *
+ * The graph holds one canonical form of each operator: that of its newest
+ * ONNX version, with shape-like operands (axes, pads, starts, shape) as
+ * tensors. The importer brings older versions to that form. */
+#ifndef ASSAY_OPS_OP_H
+#define ASSAY_OPS_OP_H
+
+#include "graph/graph.h"
+#include "tensor/definition.h"
+
+typedef enum OpTrait {
+    /* Output element i depends on input elements i only (after
+     * broadcasting); no reduction. */
+    OP_ELEMENTWISE = 1 << 0,
+    /* Inputs broadcast against each other as NumPy does. */
+    OP_BROADCAST = 1 << 1,
+    /* Each output element is one input element, moved: reshape, slice. */
+    OP_INJECTIVE = 1 << 2,
+    /* Combines many elements of one input along axes. */
+    OP_REDUCTION = 1 << 3,
+    /* Heavy: decides the schedule of its group (convolution, product). */
+    OP_ANCHOR = 1 << 4,
+    /* Output equals the first input, bit for bit, in every case. */
+    OP_IDENTITY = 1 << 5,
+    OP_COMMUTATIVE = 1 << 6,
+    /* The output has the elements of the first input in row-major order
+     * under another shape. */
+    OP_RESHAPE = 1 << 7,
+    /* Linear in operand 1 (weights): scaling output channel c equals
+     * scaling the weights of channel c. See Op.channel_axis. */
+    OP_LINEAR_WEIGHTS = 1 << 8,
+    /* Depends on anything but inputs and attributes; never folded. */
+    OP_IMPURE = 1 << 9
+} OpTrait;
+
+typedef struct AttrSpec {
+    const char *name;
+    AttrKind kind;
+    bool required;
+} AttrSpec;
+
+/* What a type rule works on. It reads node->inputs (types, and values of
+ * constants) and sets node->outputs[i]->type. Faults go to diag through
+ * infer_error, which prefixes the node: "Conv \"conv1\" (output y): ...". */
+typedef struct InferContext {
+    Graph *graph;
+    Node *node;
+} InferContext;
+
+bool infer_error(InferContext *c, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* What a definition rule works on: buffers stand for the node's tensors.
+ * in[i] is NULL where the input was left out; a rule adds stages that
+ * write out[i] with the functions of tensor/definition.h. Constant inputs
+ * that the rule needs as numbers (axes, pads) are in node->inputs[i]. */
+typedef struct DefineContext {
+    Definition *def;
+    const Node *node;
+    Buffer *in[16];
+    Buffer *out[8];
+} DefineContext;
+
+struct Op {
+    const char *name;   /* ONNX's name, CamelCase */
+    const char *domain; /* "" is ai.onnx */
+    int min_inputs, max_inputs; /* -1: any number */
+    int min_outputs, max_outputs;
+    unsigned traits;
+    const AttrSpec *attrs; /* ends with a NULL name; NULL: none */
+    bool (*infer)(InferContext *c);
+    /* NULL: must have been rewritten or folded before lowering. */
+    void (*define)(DefineContext *c);
+    /* Rewrites the node into simpler ones of the same bits (-O1) or of
+     * reassociated ones (-O2); true when it did. NULL: nothing to do. Used
+     * for BatchNormalization and the like. */
+    bool (*decompose)(Graph *g, Node *node);
+    /* Weights axis that is output channel, for OP_LINEAR_WEIGHTS; the
+     * output's channel axis comes from `output_channel_axis`. Negative
+     * counts from the end. */
+    int channel_axis, output_channel_axis;
+    int since; /* first ONNX opset with this canonical form */
+};
+
+struct OpTable {
+    const Op *const *ops; /* ends with NULL */
+    const OpTable *next;  /* a user's own tables come first in the list */
+};
+
+const OpTable *ops_builtin(void);
+const Op *ops_find(const OpTable *tables, const char *domain,
+                   const char *name);
+/* Runs the type rule after checking counts and attributes. */
+bool op_infer(Graph *g, Node *node);
+
+#endif

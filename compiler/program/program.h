@@ -1,0 +1,79 @@
+/* Program: what runs. Ordered kernel calls over placed buffers. */
+#ifndef ASSAY_PROGRAM_PROGRAM_H
+#define ASSAY_PROGRAM_PROGRAM_H
+
+#include "graph/graph.h"
+#include "schedules/schedule.h"
+#include "targets/target.h"
+
+typedef enum ProgramBufferKind {
+    PB_INPUT,
+    PB_OUTPUT,
+    PB_CONSTANT, /* offset in the weights blob */
+    PB_ARENA     /* offset in the arena: intermediates and workspace */
+} ProgramBufferKind;
+
+typedef struct ProgramBuffer {
+    const char *name; /* the tensor's; "KERNEL.TEMP" for workspace */
+    ProgramBufferKind kind;
+    DType dtype;
+    int rank;
+    int64_t dims[MAX_RANK];
+    Layout layout;
+    int64_t bytes;  /* storage, layout included */
+    int64_t offset; /* in its blob; input or output number for those kinds */
+    int first_step, last_step; /* live range, steps that touch it */
+    int alias_of;   /* another buffer whose storage it shares, or -1 */
+    const Array *value; /* constants: row-major, packed when written */
+    const Tensor *tensor; /* NULL for workspace */
+} ProgramBuffer;
+
+/* One distinct kernel; several steps may call it. */
+typedef struct ProgramKernel {
+    const Kernel *kernel;
+    const Definition *def; /* as built, before scheduling */
+    const char *trace;     /* replaying it on `def` gives `kernel` */
+    /* in_place[i]: the output may share the storage of params[i], because
+     * each element is read, at the same offset, before it is written. */
+    const bool *in_place;
+    uint64_t code_hash; /* of the machine code, after code generation */
+    int64_t code_bytes;
+} ProgramKernel;
+
+typedef struct ProgramStep {
+    int kernel;  /* index in Program.kernels */
+    int *args;   /* a buffer index for each kernel parameter */
+    int arg_count;
+    const Group *group; /* where it came from */
+} ProgramStep;
+
+typedef struct Program {
+    Arena *arena;
+    const char *name;
+    const Target *target;
+    Vec(ProgramKernel) kernels;
+    Vec(ProgramBuffer) buffers;
+    Vec(ProgramStep) steps;
+    int input_count, output_count;
+    int64_t arena_bytes;  /* planned */
+    int64_t arena_bound;  /* live-set lower bound over all steps */
+    int64_t weight_bytes;
+    bool taps; /* every tensor keeps its own storage, for comparison */
+} Program;
+
+/* Groups (or single nodes) to kernels: builds each group's definition,
+ * lets `schedule_choose` schedule it, lowers, shares equal kernels. */
+Program *program_build(Arena *arena, Diag *diag, Graph *g,
+                       const Target *target, bool naive);
+/* The definition of one group: composes the nodes' definitions. */
+Definition *program_define_group(Arena *arena, const Graph *g,
+                                 const Group *group);
+/* Places all buffers: live ranges, aliases (reshapes, in place), then
+ * best-fit by size. Sets offsets, arena_bytes and arena_bound. Every
+ * offset is a multiple of 64. */
+void program_plan_memory(Program *program);
+/* Invariants: no two live buffers overlap, all offsets in range. die()s. */
+void program_verify(const Program *program);
+void program_print(Str *out, const Program *program);
+
+#endif

@@ -1,0 +1,61 @@
+/* Schedule: how a definition becomes loops. Starts as the naive schedule
+ * (each stage its own serial nest, temporaries in workspace); primitives
+ * refine it and are recorded in a trace that prints and replays. A
+ * primitive cannot change a result beyond reassociation. Each returns
+ * false with a diagnostic when it does not apply, changing nothing.
+ *
+ * Stages and axes are named: "conv", "h", "h.o", "h.i", "n*h". */
+#ifndef ASSAY_SCHEDULES_SCHEDULE_H
+#define ASSAY_SCHEDULES_SCHEDULE_H
+
+#include "tensor/loops.h"
+
+typedef struct Schedule Schedule;
+
+/* Works on its own copy of the stages of `def`. */
+Schedule *schedule_new(Arena *arena, Diag *diag, const Definition *def);
+
+/* Substitutes the stage into all that read it. No reductions. */
+bool schedule_inline(Schedule *s, const char *stage);
+/* axis = outer * factor + inner; a remainder becomes a nest of its own. The
+ * new axes are AXIS.o and AXIS.i and take the place of the axis. */
+bool schedule_split(Schedule *s, const char *stage, const char *axis,
+                    int64_t factor);
+/* ceil(extent / factor) pieces as equal as can be: 49 by 14 is 13 12 12 12
+ * instead of 14 14 14 7. */
+bool schedule_split_even(Schedule *s, const char *stage, const char *axis,
+                         int64_t factor);
+/* Neighbours in the loop order become one axis, named "A*B". */
+bool schedule_fuse(Schedule *s, const char *stage, const char *outer,
+                   const char *inner);
+/* The loops, outermost first: all leaf axes of the stage, separated by
+ * spaces. */
+bool schedule_reorder(Schedule *s, const char *stage, const char *order);
+bool schedule_parallel(Schedule *s, const char *stage, const char *axis);
+bool schedule_vectorize(Schedule *s, const char *stage, const char *axis);
+bool schedule_unroll(Schedule *s, const char *stage, const char *axis);
+/* Computes the part of `stage` that one iteration of `axis` of `at` reads
+ * right there, inside the loop. */
+bool schedule_compute_at(Schedule *s, const char *stage, const char *at,
+                         const char *axis);
+bool schedule_set_scope(Schedule *s, const char *stage, Scope scope);
+/* Storage of a buffer; all stages see it. */
+bool schedule_pack(Schedule *s, const char *buffer, Layout layout);
+/* Sums in `lanes` independent partial results over reduction axis `axis`
+ * and combines them at the end. */
+bool schedule_reduce_lanes(Schedule *s, const char *stage, const char *axis,
+                           int lanes);
+/* Multiply-accumulate of the stage rounds once (needs a target with FMA). */
+bool schedule_contract(Schedule *s, const char *stage);
+
+void schedule_print_trace(Str *out, const Schedule *s);
+/* Applies the lines of a printed trace. */
+bool schedule_replay(Schedule *s, const char *trace);
+/* The stage's leaf axes in loop order; for templates. */
+int schedule_leaf_count(const Schedule *s, const char *stage);
+
+/* Lowers to loops. Deterministic: the same definition text and trace give
+ * the same hash. */
+Kernel *schedule_lower(Schedule *s, Arena *arena);
+
+#endif

@@ -1,0 +1,83 @@
+/* Loops: one kernel's loop nest, what code generators emit.
+ *
+ * Buffers are flat here: every access is a load or store at one storage
+ * offset (elements). A vector loop's body is scalar code that runs for all
+ * lanes at once; its iterations must be independent. */
+#ifndef ASSAY_TENSOR_LOOPS_H
+#define ASSAY_TENSOR_LOOPS_H
+
+#include "base/diag.h"
+#include "base/vec.h"
+#include "tensor/definition.h"
+
+typedef enum LoopKind {
+    LOOP_SERIAL,
+    LOOP_PARALLEL, /* outermost only: iterations run on any thread */
+    LOOP_VECTOR,   /* innermost only */
+    LOOP_UNROLLED
+} LoopKind;
+
+typedef enum StmtKind {
+    STMT_BLOCK,
+    STMT_FOR,
+    STMT_STORE,
+    STMT_IF
+} StmtKind;
+
+typedef struct Stmt Stmt;
+struct Stmt {
+    StmtKind kind;
+    /* STMT_BLOCK */
+    Vec(Stmt *) list;
+    /* STMT_FOR: var runs from 0 to extent - 1 */
+    LoopKind loop;
+    const Var *var;
+    int64_t extent;
+    Stmt *body; /* STMT_FOR, STMT_IF */
+    /* STMT_STORE: buffer[offset] = value */
+    const Buffer *buffer;
+    const Expr *offset;
+    const Expr *value;
+    /* STMT_IF */
+    const Expr *cond;
+};
+
+typedef struct Kernel {
+    Arena *arena;
+    const char *name; /* operator, shape, hash: stable across commits */
+    /* In call order: inputs, outputs, then global temporaries (workspace),
+     * which the memory plan places. */
+    Vec(Buffer *) params;
+    Vec(Buffer *) temps; /* register and local scope */
+    Stmt *body;
+    uint64_t hash; /* of the printed form without the name */
+    double flops;
+} Kernel;
+
+Stmt *stmt_block(Arena *a);
+Stmt *stmt_for(Arena *a, LoopKind kind, const Var *var, int64_t extent,
+               Stmt *body);
+Stmt *stmt_store(Arena *a, const Buffer *buffer, const Expr *offset,
+                 const Expr *value);
+Stmt *stmt_if(Arena *a, const Expr *cond, Stmt *body);
+
+/* Storage elements of a buffer. */
+int64_t buffer_size(const Buffer *buffer);
+
+void kernel_print(Str *out, const Kernel *kernel);
+Kernel *kernel_parse(Arena *arena, Diag *diag, const char *text);
+void kernel_verify(const Kernel *kernel); /* die() on a violation */
+uint64_t kernel_hash(const Kernel *kernel);
+
+/* The interpreter, the oracle without LLVM. `data[i]` is the storage of
+ * params[i], in its layout. Every access is checked against the buffer's
+ * size: false with a diagnostic on one outside, or a read of an element of
+ * a temporary that was never written. */
+bool kernel_interpret(const Kernel *kernel, void *const *data, Diag *diag);
+
+/* Exp, log, erf, tanh, sin, cos and pow as arithmetic on f32 or f64 (source
+ * and error in tensor/math.c): every backend and the interpreter emit this
+ * expansion, so that all agree and none needs libm. */
+const Expr *math_expand(Arena *a, const Expr *x);
+
+#endif
