@@ -1,0 +1,327 @@
+/* A memory layout for every tensor.
+ *
+ * Input: a typed graph, simplified. Output: Tensor.layout of every tensor,
+ * and copy nodes (relayouts) where a convolution would otherwise read a
+ * tensor whose layout is not ours to choose.
+ *
+ * Rules. Inputs, outputs and constants of the graph are row-major: they
+ * are its interface, or are packed by the schedule that reads them.
+ * Tensors that convolutions with channels on axis 1 read or write, and
+ * those that elementwise, pooling and similar nodes connect to them, are
+ * channels last. What a convolution reads with padding gets a zeroed
+ * border wide enough for all its readers, so that kernels need no bounds
+ * checks. Results of reshapes and transposes get the layout, if there is
+ * one, under which they lie exactly as their operand does: the node then
+ * is an alias and costs nothing. All else is row-major.
+ *
+ * At -O0 every tensor is row-major. */
+#include "ops/make.h"
+#include "passes/util.h"
+
+typedef struct LayoutPass {
+    Graph *g;
+    Arena *scratch;
+    bool *wants; /* by tensor id: channels last */
+    bool *fixed; /* by tensor id: not ours to choose */
+    int tensor_ids;
+    Vec(Tensor *) work;
+} LayoutPass;
+
+static Layout channels_last(int rank)
+{
+    int order[MAX_RANK] = {0};
+
+    for (int i = 1; i < rank - 1; i++)
+        order[i] = i + 1;
+    order[rank - 1] = 1;
+    return layout_permuted(rank, order);
+}
+
+/* A convolution with channels on axis 1. */
+static bool is_convolution(const Node *node)
+{
+    const Tensor *x = node_input(node, 0), *y = node->outputs.data[0];
+
+    return (node->op->traits & OP_ANCHOR) &&
+           (node->op->traits & OP_LINEAR_WEIGHTS) &&
+           node->op->output_channel_axis == 1 && x && y && x->type.rank >= 3 &&
+           y->type.rank == x->type.rank;
+}
+
+/* Nodes that treat a tensor the same in any layout. */
+static bool is_neutral(LayoutPass *p, const Node *node)
+{
+    int perm[MAX_RANK];
+    const Tensor *x = node_input(node, 0), *y = node->outputs.data[0];
+
+    if (!x || !y || x->type.rank != y->type.rank ||
+        (node->op->traits & (OP_ANCHOR | OP_RESHAPE)))
+        return false;
+    if (node->op->traits & (OP_ELEMENTWISE | OP_REDUCTION))
+        return true;
+    return (node->op->traits & OP_INJECTIVE) &&
+           !node_permutation(p->scratch, node, perm);
+}
+
+static void want(LayoutPass *p, Tensor *t)
+{
+    if (!t || t->value || t->type.rank < 3 || p->wants[t->id])
+        return;
+    p->wants[t->id] = true;
+    if (!p->fixed[t->id])
+        vec_push(p->scratch, &p->work, t);
+}
+
+static void want_operands(LayoutPass *p, const Node *node, int rank)
+{
+    for (int i = 0; i < node->inputs.count; i++) {
+        Tensor *t = node->inputs.data[i];
+        if (t && t->type.rank == rank)
+            want(p, t);
+    }
+    for (int i = 0; i < node->outputs.count; i++) {
+        Tensor *t = node->outputs.data[i];
+        if (t && t->type.rank == rank)
+            want(p, t);
+    }
+}
+
+static void find_channels_last(LayoutPass *p)
+{
+    Graph *g = p->g;
+
+    for (int i = 0; i < g->tensors.count; i++) {
+        Tensor *t = g->tensors.data[i];
+        p->fixed[t->id] = t->is_input || t->is_output || t->value;
+    }
+    for (int i = 0; i < g->nodes.count; i++) {
+        Node *node = g->nodes.data[i];
+        if (is_convolution(node)) {
+            want(p, node->inputs.data[0]);
+            want(p, node->outputs.data[0]);
+        }
+    }
+    while (p->work.count > 0) {
+        Tensor *t = p->work.data[--p->work.count];
+        if (t->producer && is_neutral(p, t->producer))
+            want_operands(p, t->producer, t->type.rank);
+        for (int i = 0; i < t->users.count; i++)
+            if (is_neutral(p, t->users.data[i]))
+                want_operands(p, t->users.data[i], t->type.rank);
+    }
+}
+
+/* The place of axis `axis` in a layout without blocks. */
+static int place_of(const Layout *layout, int axis)
+{
+    for (int i = 0; i < layout->count; i++)
+        if (layout->dim[i].axis == axis)
+            return i;
+    return -1;
+}
+
+/* The layout under which a transpose's result lies as its operand does. */
+static Layout permuted_alias(const Layout *in, int rank, const int *perm)
+{
+    Layout out = *in;
+
+    for (int i = 0; i < rank; i++) {
+        int place = place_of(in, perm[i]);
+        out.dim[place].axis = i;
+        out.lo[i] = in->lo[perm[i]];
+        out.hi[i] = in->hi[perm[i]];
+    }
+    return out;
+}
+
+/* The layout under which a reshape's result lies as its operand does.
+ * Axes of both sides are matched in runs of equal products; a run can
+ * change its axes only where they are neighbours in memory and in order.
+ * False when there is none. */
+static bool reshaped_alias(const Layout *in, int in_rank,
+                           const int64_t *in_dims, int out_rank,
+                           const int64_t *out_dims, Layout *out)
+{
+    int run_of[MAX_RANK], run_first[MAX_RANK + 1], runs = 0, i = 0, j = 0;
+
+    if (layout_has_border(in) || in->count != in_rank)
+        return false;
+    while (i < in_rank || j < out_rank) {
+        int64_t a = 1, b = 1;
+        int first = i;
+        run_first[runs] = j;
+        do {
+            if (i < in_rank && (a <= b || j == out_rank))
+                a *= in_dims[i++];
+            else if (j < out_rank)
+                b *= out_dims[j++];
+            else
+                return false;
+        } while (a != b);
+        /* Trailing ones belong to the last run. */
+        if (i == in_rank)
+            while (j < out_rank && out_dims[j] == 1)
+                j++;
+        if (j == out_rank)
+            while (i < in_rank && in_dims[i] == 1)
+                i++;
+        for (int k = first; k < i; k++)
+            run_of[k] = runs;
+        if (++runs == MAX_RANK && (i < in_rank || j < out_rank))
+            return false;
+    }
+    run_first[runs] = out_rank;
+    *out = (Layout){0};
+    int last_axis = -1;
+    bool done[MAX_RANK] = {false};
+    for (int place = 0; place < in->count; place++) {
+        int axis = in->dim[place].axis;
+        if (in_dims[axis] == 1)
+            continue;
+        int run = run_of[axis];
+        bool follows = last_axis >= 0 && run_of[last_axis] == run;
+        if (follows ? axis < last_axis : done[run])
+            return false;
+        last_axis = axis;
+        if (!follows) {
+            /* A run must start with its first axis that is not 1. */
+            for (int k = 0; k < axis; k++)
+                if (run_of[k] == run && in_dims[k] != 1)
+                    return false;
+            for (int k = run_first[run]; k < run_first[run + 1]; k++)
+                out->dim[out->count++].axis = k;
+            done[run] = true;
+        }
+    }
+    /* Runs of extent 1 lie anywhere. */
+    for (int run = 0; run < runs; run++)
+        if (!done[run])
+            for (int k = run_first[run]; k < run_first[run + 1]; k++)
+                out->dim[out->count++].axis = k;
+    return true;
+}
+
+/* Layouts that put every element at the same offset. */
+static bool same_storage(const Layout *a, const Layout *b, const Tensor *t)
+{
+    int64_t dims[MAX_RANK];
+    int i = 0, k = 0;
+
+    if (layout_has_border(a) || layout_has_border(b))
+        return layout_equal(a, b);
+    tensor_dims(&t->type, dims);
+    for (;;) {
+        while (i < a->count && dims[a->dim[i].axis] == 1)
+            i++;
+        while (k < b->count && dims[b->dim[k].axis] == 1)
+            k++;
+        if (i == a->count || k == b->count)
+            return i == a->count && k == b->count;
+        if (a->dim[i++].axis != b->dim[k++].axis)
+            return false;
+    }
+}
+
+static void alias_layout(LayoutPass *p, const Node *node)
+{
+    Tensor *x = node_input(node, 0), *y = node->outputs.data[0];
+    int64_t in_dims[MAX_RANK], out_dims[MAX_RANK];
+    int perm[MAX_RANK];
+    Layout layout;
+
+    if (!x || !y || x->value || p->fixed[y->id] || p->wants[y->id] ||
+        !type_is_static(&x->type) || !type_is_static(&y->type))
+        return;
+    tensor_dims(&x->type, in_dims);
+    tensor_dims(&y->type, out_dims);
+    if (node->op->traits & OP_RESHAPE) {
+        if (reshaped_alias(&x->layout, x->type.rank, in_dims, y->type.rank,
+                           out_dims, &layout))
+            y->layout = layout;
+    } else if ((node->op->traits & OP_INJECTIVE) &&
+               node_permutation(p->scratch, node, perm)) {
+        y->layout = permuted_alias(&x->layout, x->type.rank, perm);
+    }
+    /* Axes of extent 1 may lie anywhere: prefer the plain form. */
+    layout = layout_row_major(y->type.rank);
+    if (same_storage(&y->layout, &layout, y))
+        y->layout = layout;
+}
+
+static void widen_border(LayoutPass *p, const Node *node, Layout *layout)
+{
+    int64_t lo[MAX_RANK], hi[MAX_RANK];
+
+    if (!node_input_border(p->scratch, node, 0, lo, hi))
+        return;
+    for (int i = 0; i < MAX_RANK; i++) {
+        layout->lo[i] = lo[i] > layout->lo[i] ? lo[i] : layout->lo[i];
+        layout->hi[i] = hi[i] > layout->hi[i] ? hi[i] : layout->hi[i];
+    }
+}
+
+/* Channels last with the border its readers need. */
+static Layout wanted_layout(LayoutPass *p, const Tensor *t)
+{
+    Layout layout = channels_last(t->type.rank);
+
+    for (int i = 0; i < t->users.count; i++)
+        if (t->users.data[i]->inputs.data[0] == t &&
+            is_convolution(t->users.data[i]))
+            widen_border(p, t->users.data[i], &layout);
+    return layout;
+}
+
+/* Convolutions that read a tensor of fixed layout get a copy of it in
+ * theirs, one for all of them. */
+static void insert_relayout(LayoutPass *p, Tensor *t)
+{
+    Graph *g = p->g;
+    Vec(Node *) readers = {0};
+    Layout wanted = wanted_layout(p, t);
+
+    if (!type_is_static(&t->type) || same_storage(&t->layout, &wanted, t))
+        return;
+    for (int i = 0; i < t->users.count; i++)
+        if (is_convolution(t->users.data[i]) &&
+            t->users.data[i]->inputs.data[0] == t)
+            vec_push(p->scratch, &readers, t->users.data[i]);
+    if (readers.count == 0)
+        return;
+    Tensor *copy = op_make_relayout(g, NULL, t);
+    copy->layout = wanted;
+    graph_move_before(g, copy->producer, readers.data[0]);
+    for (int i = 0; i < readers.count; i++)
+        graph_set_input(g, readers.data[i], 0, copy);
+}
+
+void pass_layout(PassContext *c)
+{
+    Graph *g = c->graph;
+
+    graph_layout_row_major(g);
+    if (c->opt_level == 0)
+        return;
+    Arena *scratch = arena_new();
+    LayoutPass p = {.g = g, .scratch = scratch, .tensor_ids = g->next_id};
+    p.wants = ARENA_ARRAY(scratch, bool, p.tensor_ids + 1);
+    p.fixed = ARENA_ARRAY(scratch, bool, p.tensor_ids + 1);
+    find_channels_last(&p);
+    for (int i = 0; i < g->nodes.count; i++) {
+        Node *node = g->nodes.data[i];
+        for (int k = 0; k < node->outputs.count; k++) {
+            Tensor *y = node->outputs.data[k];
+            if (y && p.wants[y->id] && !p.fixed[y->id])
+                y->layout = wanted_layout(&p, y);
+        }
+        if (node->outputs.count == 1)
+            alias_layout(&p, node);
+    }
+    int tensors = g->tensors.count;
+    for (int i = 0; i < tensors; i++) {
+        Tensor *t = g->tensors.data[i];
+        if (p.wants[t->id] && p.fixed[t->id] && !t->value)
+            insert_relayout(&p, t);
+    }
+    arena_free(scratch);
+}
