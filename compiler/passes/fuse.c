@@ -168,13 +168,16 @@ static void grow_into_reduction(FusePass *p, Growth *w)
     grow(p, w);
 }
 
+/* Nodes that are aliases stay alone: there they cost nothing, and as the
+ * head of a group they would be computed. */
 static void start_group(FusePass *p, Node *node)
 {
     Graph *g = p->g;
     Growth w = {.wide = {.rank = -1}};
     bool alone = node->no_fuse || !node_is_pure(node) ||
                  node->outputs.count != 1 || !node->outputs.data[0] ||
-                 !node->op->define || (node->op->traits & OP_RESHAPE);
+                 !node->op->define || (node->op->traits & OP_RESHAPE) ||
+                 node_is_alias(p->scratch, node);
 
     vec_push(p->scratch, &w.nodes, node);
     if (node->op->traits & (OP_ANCHOR | OP_REDUCTION))
@@ -192,18 +195,6 @@ static void start_group(FusePass *p, Node *node)
         vec_push(g->arena, &group->nodes, w.nodes.data[i]);
         w.nodes.data[i]->group = group;
     }
-}
-
-/* A transpose that is an alias costs nothing alone; as the head of a group
- * it would be computed. */
-static bool is_alias(FusePass *p, const Node *node)
-{
-    int perm[MAX_RANK];
-    const Tensor *y = node->outputs.count ? node->outputs.data[0] : NULL;
-
-    if (!y || y->is_output || !(node->op->traits & OP_INJECTIVE))
-        return false;
-    return node_permutation(p->scratch, node, perm);
 }
 
 void pass_fuse(PassContext *c)
@@ -228,17 +219,8 @@ void pass_fuse(PassContext *c)
             start_group(&p, node);
     }
     for (int i = 0; i < g->nodes.count; i++) {
-        Node *node = g->nodes.data[i];
-        if (node->group)
-            continue;
-        if (is_alias(&p, node)) {
-            bool keep = node->no_fuse;
-            node->no_fuse = true;
-            start_group(&p, node);
-            node->no_fuse = keep;
-        } else {
-            start_group(&p, node);
-        }
+        if (!g->nodes.data[i]->group)
+            start_group(&p, g->nodes.data[i]);
     }
     /* A group runs where its last node stands: its operands are there, and
      * nobody needs its result earlier. */

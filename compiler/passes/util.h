@@ -23,6 +23,15 @@ bool node_permutation(Arena *arena, const Node *node, int perm[MAX_RANK]);
 bool node_input_border(Arena *arena, const Node *node, int operand,
                        int64_t lo[MAX_RANK], int64_t hi[MAX_RANK]);
 
+/* The layout under which the output of a reshape or transpose lies exactly
+ * as its operand does; false when there is none. */
+bool node_alias_layout(Arena *scratch, const Node *node, Layout *layout);
+/* True when the output has that layout, so that no work is left. */
+bool node_is_alias(Arena *scratch, const Node *node);
+/* Both layouts put every element of the shape at the same offset. */
+bool layouts_same_storage(const Layout *a, const Layout *b,
+                          const int64_t *dims);
+
 /* Operand `index`, NULL when left out. */
 Tensor *node_input(const Node *node, int index);
 /* The only output in use; NULL when there are several or none. */

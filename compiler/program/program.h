@@ -75,5 +75,13 @@ void program_plan_memory(Program *program);
 /* Invariants: no two live buffers overlap, all offsets in range. die()s. */
 void program_verify(const Program *program);
 void program_print(Str *out, const Program *program);
+/* Reads the printed form back: all but the kernels' loops, which have a
+ * text form of their own (kernel_print). */
+Program *program_parse(Arena *arena, Diag *diag, const char *text);
+/* Writes the constants to `path`, each packed in its layout at its offset;
+ * weight_bytes in all. False with a diagnostic when the file cannot be
+ * written. */
+bool program_write_weights(const Program *program, Diag *diag,
+                           const char *path);
 
 #endif
