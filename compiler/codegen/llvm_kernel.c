@@ -7,6 +7,7 @@
  * SROA turns into SSA values. A vector loop is emitted in chunks of the
  * target's width. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "codegen/llvm.h"
