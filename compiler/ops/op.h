@@ -90,10 +90,7 @@ struct OpTable {
     const OpTable *next;  /* a user's own tables come first in the list */
 };
 
+/* ops_find and op_infer are declared in graph/graph.h. */
 const OpTable *ops_builtin(void);
-const Op *ops_find(const OpTable *tables, const char *domain,
-                   const char *name);
-/* Runs the type rule after checking counts and attributes. */
-bool op_infer(Graph *g, Node *node);
 
 #endif
