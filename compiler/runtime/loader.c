@@ -226,14 +226,9 @@ const ArtifactInfo *artifact_info(const Artifact *a)
     return &a->manifest.info;
 }
 
-int artifact_threads(const Artifact *a)
+Pool *artifact_pool(const Artifact *a)
 {
-    return pool_threads(a->pool);
-}
-
-bool artifact_pin_caller(const Artifact *a)
-{
-    return pool_pin_caller(a->pool);
+    return a->pool;
 }
 
 void artifact_on_step(Artifact *a,

@@ -9,7 +9,7 @@
 
 #include "base/array.h"
 #include "base/layout.h"
-#include "runtime/abi.h"
+#include "runtime/pool.h"
 
 typedef enum AssayStatus {
     ASSAY_OK,
@@ -95,9 +95,8 @@ AssayStatus artifact_load(const char *dir, const LoadOptions *options,
                           Artifact **artifact, AssayError *error);
 void artifact_free(Artifact *artifact);
 const ArtifactInfo *artifact_info(const Artifact *artifact);
-int artifact_threads(const Artifact *artifact);
-/* Pins the calling thread beside the workers; see pool_pin_caller. */
-bool artifact_pin_caller(const Artifact *artifact);
+/* The threads that run it. */
+Pool *artifact_pool(const Artifact *artifact);
 
 /* Called before (is_end 0) and after (1) every step of a run. */
 void artifact_on_step(Artifact *artifact,

@@ -207,7 +207,7 @@ static void loads_and_runs(void **state)
         LoadOptions options = {.threads = threads};
         if (artifact_load(f->dir, &options, &a, &error) != ASSAY_OK)
             fail_msg("%s", error.text);
-        assert_int_equal(artifact_threads(a), threads);
+        assert_int_equal(pool_threads(artifact_pool(a)), threads);
         float y[6] = {0};
         const void *in[] = {x};
         void *out[] = {y};
