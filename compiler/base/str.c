@@ -105,6 +105,45 @@ void str_add_quoted(Str *str, const char *text)
     str_add(str, "\"");
 }
 
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return -1;
+}
+
+bool str_scan_quoted(Str *str, const char **text)
+{
+    const char *at = *text;
+    if (*at++ != '"')
+        return false;
+    while (*at != '"') {
+        char c = *at++;
+        if (!c)
+            return false;
+        if (c == '\\') {
+            c = *at++;
+            if (c == 'n') {
+                c = '\n';
+            } else if (c == 'x') {
+                int high = hex_digit(*at),
+                    low = high < 0 ? -1 : hex_digit(at[1]);
+                if (low < 0 || high + low == 0)
+                    return false;
+                c = (char)(high * 16 + low);
+                at += 2;
+            } else if (c != '"' && c != '\\') {
+                return false;
+            }
+        }
+        str_add_bytes(str, &c, 1);
+    }
+    *text = at + 1;
+    return true;
+}
+
 const char *str_text(const Str *str)
 {
     return str->data ? str->data : "";

@@ -20,6 +20,9 @@ void str_add_double(Str *str, double value);
 void str_add_float(Str *str, float value);
 /* `text` between double quotes, with \" \\ \n and \xNN escapes. */
 void str_add_quoted(Str *str, const char *text);
+/* Reads what str_add_quoted wrote: moves *text past the closing quote and
+ * appends the plain text. False, *text unchanged, when it is malformed. */
+bool str_scan_quoted(Str *str, const char **text);
 const char *str_text(const Str *str); /* never NULL */
 void str_free(Str *str);
 

@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/attrs.h"
 #include "base/diag.h"
+#include "base/hash.h"
 #include "base/layout.h"
 #include "base/str.h"
 #include "base/vec.h"
@@ -78,20 +79,42 @@ typedef struct Graph {
     Vec(Tensor *) outputs;
     Vec(Group *) groups; /* empty before the fusion pass */
     int next_id;
+    Map tensor_names, node_names; /* kept by the functions below */
 } Graph;
+
+/* What a graph asks of operators, which are opaque here; ops/op.c has the
+ * answers. ops_find returns NULL for an unknown operator; op_infer runs the
+ * type rule after checking counts and attributes. */
+const Op *ops_find(const OpTable *tables, const char *domain,
+                   const char *name);
+const char *op_name(const Op *op);
+const char *op_domain(const Op *op);
+bool op_infer(Graph *g, Node *node);
 
 Graph *graph_new(Arena *arena, Diag *diag, const char *name,
                  const OpTable *ops);
 
+/* A graph of its own with the same content; constants are shared. Not for
+ * a graph that has groups. */
+Graph *graph_copy(Arena *arena, const Graph *from);
+
 /* Builders. Names may be NULL (one is made); a name already taken is made
- * unique with a suffix. graph_add_node makes `output_count` fresh output
- * tensors of unknown type and does not infer. */
+ * unique with a suffix. A name that was given is also the first source.
+ * graph_add_node makes `output_count` fresh output tensors of unknown type
+ * and does not infer. `op` is a name, "Conv", or "domain::Name"; an unknown
+ * one is an error in g->diag and gives NULL. */
 Tensor *graph_add_input(Graph *g, const char *name, TensorType type);
 Tensor *graph_add_constant(Graph *g, const char *name, const Array *value);
 Node *graph_add_node(Graph *g, const char *op, const char *name,
                      Tensor *const *inputs, int input_count,
                      int output_count);
-void graph_mark_output(Graph *g, Tensor *tensor);
+void graph_mark_output(Graph *g, Tensor *tensor); /* once a tensor */
+/* Renames (made unique when taken); sources become the name alone. */
+void graph_name_tensor(Graph *g, Tensor *tensor, const char *name);
+/* Makes an unused output of a node one that is left out. */
+void graph_drop_output(Graph *g, Node *node, int index);
+/* A deep copy; constants' values and names are shared. */
+Graph *graph_clone(Arena *arena, Diag *diag, const Graph *g);
 /* Shorthand for models: adds the node, infers its types (faults go to
  * g->diag) and returns its first output. Inputs end with a NULL. Example:
  *     y = graph_apply(g, "Conv", "conv1", attrs, x, w, b, NULL) */
@@ -107,6 +130,8 @@ void graph_set_input(Graph *g, Node *node, int index, Tensor *tensor);
  * output: the caller keeps the node. */
 bool graph_replace(Graph *g, Tensor *from, Tensor *to);
 void graph_remove_node(Graph *g, Node *node); /* outputs must be unused */
+/* Takes a constant without users out of the graph. */
+void graph_remove_constant(Graph *g, Tensor *tensor);
 /* Inserts `node` (already added) right before `before` in the list. */
 void graph_move_before(Graph *g, Node *node, Node *before);
 void graph_add_source(Graph *g, Node *to, const Node *from);
@@ -116,9 +141,12 @@ void graph_add_source(Graph *g, Node *to, const Node *from);
 bool graph_sort(Graph *g);
 Tensor *graph_find_tensor(const Graph *g, const char *name);
 Node *graph_find_node(const Graph *g, const char *name);
-/* Element count of a type with constant extents, -1 otherwise. */
+/* Element count of a type with constant extents, -1 otherwise (or when it
+ * overflows). */
 int64_t type_count(const TensorType *type);
 bool type_is_static(const TensorType *type);
+/* Element type and extents; quantization does not count. */
+bool type_equal(const TensorType *a, const TensorType *b);
 void type_print(Str *out, const TensorType *type); /* "f32[1,64,56,56]" */
 TensorType type_of_array(const Array *array);
 

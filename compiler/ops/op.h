@@ -57,11 +57,12 @@ bool infer_error(InferContext *c, const char *format, ...)
  * in[i] is NULL where the input was left out; a rule adds stages that
  * write out[i] with the functions of tensor/definition.h. Constant inputs
  * that the rule needs as numbers (axes, pads) are in node->inputs[i]. */
+enum { MAX_OP_INPUTS = 64, MAX_OP_OUTPUTS = 32 };
 typedef struct DefineContext {
     Definition *def;
     const Node *node;
-    Buffer *in[16];
-    Buffer *out[8];
+    Buffer *in[MAX_OP_INPUTS];
+    Buffer *out[MAX_OP_OUTPUTS];
 } DefineContext;
 
 struct Op {
@@ -90,10 +91,15 @@ struct OpTable {
     const OpTable *next;  /* a user's own tables come first in the list */
 };
 
+/* ops_find and op_infer are declared in graph/graph.h. */
 const OpTable *ops_builtin(void);
-const Op *ops_find(const OpTable *tables, const char *domain,
-                   const char *name);
-/* Runs the type rule after checking counts and attributes. */
-bool op_infer(Graph *g, Node *node);
+
+/* op_infer of all nodes in order. A node whose inputs could not be typed
+ * is skipped: its fault was reported at the node that caused it. False when
+ * any was reported. */
+bool ops_infer_graph(Graph *g);
+/* Whether every node can be lowered: it has a definition, static types and
+ * element types that are computed. All faults are reported. */
+bool ops_check_lowerable(const Graph *g);
 
 #endif

@@ -82,14 +82,23 @@ StageState *schedule_add_stage(Schedule *s, Stage *stage, int at)
     return st;
 }
 
+void schedule_reset(Schedule *s)
+{
+    s->def = copy_definition(s->arena, s->source);
+    s->stages.count = 0;
+    s->trace.data = NULL;
+    s->trace.count = s->trace.capacity = 0;
+    for (int i = 0; i < s->def->stages.count; i++)
+        schedule_add_stage(s, s->def->stages.data[i], i);
+}
+
 Schedule *schedule_new(Arena *arena, Diag *diag, const Definition *def)
 {
     Schedule *s = ARENA_NEW(arena, Schedule);
     s->arena = arena;
     s->diag = diag;
-    s->def = copy_definition(arena, def);
-    for (int i = 0; i < s->def->stages.count; i++)
-        schedule_add_stage(s, s->def->stages.data[i], i);
+    s->source = def;
+    schedule_reset(s);
     return s;
 }
 

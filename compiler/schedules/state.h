@@ -47,6 +47,7 @@ struct StageState {
 struct Schedule {
     Arena *arena;
     Diag *diag;
+    const Definition *source;
     Definition *def; /* own copy */
     Vec(StageState *) stages;
     Vec(const char *) trace;
@@ -58,6 +59,8 @@ LoopAxis *stage_axis(const StageState *st, const char *name);
 int stage_leaf_index(const StageState *st, const LoopAxis *axis);
 /* Puts a stage (already in s->def) at place `at` of the stage list. */
 StageState *schedule_add_stage(Schedule *s, Stage *stage, int at);
+/* Back to the naive schedule with an empty trace. */
+void schedule_reset(Schedule *s);
 /* Adds a line to the trace; always true. */
 bool schedule_record(Schedule *s, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -1,0 +1,301 @@
+/* Edits of a graph: they keep producers, users, names and lists right. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/graph.h"
+
+static void drop_user(Tensor *tensor, const Node *node)
+{
+    for (int i = 0; i < tensor->users.count; i++) {
+        if (tensor->users.data[i] == node) {
+            vec_remove(&tensor->users, i);
+            return;
+        }
+    }
+    die("node %s is not among the users of tensor %s", node->name,
+        tensor->name);
+}
+
+void graph_set_input(Graph *g, Node *node, int index, Tensor *tensor)
+{
+    while (node->inputs.count <= index)
+        vec_push(g->arena, &node->inputs, NULL);
+    Tensor *former = node->inputs.data[index];
+    if (former == tensor)
+        return;
+    if (former)
+        drop_user(former, node);
+    node->inputs.data[index] = tensor;
+    if (tensor)
+        vec_push(g->arena, &tensor->users, node);
+}
+
+static void add_source(Arena *arena, Tensor *to, const char *source)
+{
+    for (int i = 0; i < to->sources.count; i++)
+        if (strcmp(to->sources.data[i], source) == 0)
+            return;
+    vec_push(arena, &to->sources, source);
+}
+
+bool graph_replace(Graph *g, Tensor *from, Tensor *to)
+{
+    if (from == to)
+        return true;
+    if (from->is_output) {
+        if (to->is_input || to->value || to->is_output)
+            return false;
+        /* The names change places: both stay unique. */
+        const char *name = from->name;
+        from->name = to->name;
+        to->name = name;
+        map_set(&g->tensor_names, from->name, from);
+        map_set(&g->tensor_names, to->name, to);
+        for (int i = 0; i < g->outputs.count; i++)
+            if (g->outputs.data[i] == from)
+                g->outputs.data[i] = to;
+        from->is_output = false;
+        to->is_output = true;
+    }
+    for (int i = 0; i < from->users.count; i++) {
+        Node *user = from->users.data[i];
+        /* One entry a use: each takes the first slot still holding it. */
+        for (int k = 0; k < user->inputs.count; k++) {
+            if (user->inputs.data[k] == from) {
+                user->inputs.data[k] = to;
+                vec_push(g->arena, &to->users, user);
+                break;
+            }
+        }
+    }
+    from->users.count = 0;
+    for (int i = 0; i < from->sources.count; i++)
+        add_source(g->arena, to, from->sources.data[i]);
+    return true;
+}
+
+/* Tensors are listed by rising id, which is never changed. */
+static void unlist_tensor(Graph *g, const Tensor *tensor)
+{
+    int lo = 0, hi = g->tensors.count;
+    while (lo < hi) {
+        int middle = lo + (hi - lo) / 2;
+        if (g->tensors.data[middle]->id < tensor->id)
+            lo = middle + 1;
+        else
+            hi = middle;
+    }
+    if (lo == g->tensors.count || g->tensors.data[lo] != tensor)
+        die("tensor %s is not in the list", tensor->name);
+    vec_remove(&g->tensors, lo);
+    map_set(&g->tensor_names, tensor->name, NULL);
+}
+
+void graph_drop_output(Graph *g, Node *node, int index)
+{
+    Tensor *tensor = node->outputs.data[index];
+    if (!tensor)
+        return;
+    if (tensor->users.count || tensor->is_output)
+        die("output %s of %s is dropped but used", tensor->name, node->name);
+    unlist_tensor(g, tensor);
+    node->outputs.data[index] = NULL;
+}
+
+static int node_index(const Graph *g, const Node *node)
+{
+    for (int i = 0; i < g->nodes.count; i++)
+        if (g->nodes.data[i] == node)
+            return i;
+    die("node %s is not in the graph", node->name);
+}
+
+void graph_remove_node(Graph *g, Node *node)
+{
+    for (int i = 0; i < node->outputs.count; i++)
+        graph_drop_output(g, node, i);
+    for (int i = 0; i < node->inputs.count; i++)
+        graph_set_input(g, node, i, NULL);
+    vec_remove(&g->nodes, node_index(g, node));
+    map_set(&g->node_names, node->name, NULL);
+}
+
+void graph_remove_constant(Graph *g, Tensor *tensor)
+{
+    if (!tensor->value || tensor->users.count || tensor->is_output)
+        die("tensor %s cannot be removed as a constant", tensor->name);
+    unlist_tensor(g, tensor);
+}
+
+void graph_move_before(Graph *g, Node *node, Node *before)
+{
+    if (node == before)
+        return;
+    vec_remove(&g->nodes, node_index(g, node));
+    int at = node_index(g, before);
+    vec_push(g->arena, &g->nodes, node);
+    for (int i = g->nodes.count - 1; i > at; i--)
+        g->nodes.data[i] = g->nodes.data[i - 1];
+    g->nodes.data[at] = node;
+}
+
+void graph_add_source(Graph *g, Node *to, const Node *from)
+{
+    for (int i = 0; i < from->sources.count; i++) {
+        bool known = false;
+        for (int k = 0; k < to->sources.count && !known; k++)
+            known = strcmp(to->sources.data[k], from->sources.data[i]) == 0;
+        if (!known)
+            vec_push(g->arena, &to->sources, from->sources.data[i]);
+    }
+}
+
+/* A depth-first walk with its own stack; nodes that are in order already
+ * stay where they are, which makes it stable. */
+typedef struct Frame {
+    Node *node;
+    int next_input;
+} Frame;
+
+enum { UNSEEN, OPEN, DONE };
+
+static bool report_cycle(Graph *g, const Frame *stack, int depth,
+                         const Node *back)
+{
+    Str names = {0};
+    int first = 0, shown = 0;
+    while (stack[first].node != back)
+        first++;
+    for (int i = first; i < depth && shown < 8; i++, shown++)
+        str_addf(&names, "%s%s \"%s\"", i > first ? ", " : "",
+                 op_name(stack[i].node->op), stack[i].node->name);
+    if (depth - first > shown)
+        str_addf(&names, " and %d more", depth - first - shown);
+    diag_error(g->diag, "nodes need each other's results: %s; break the cycle",
+               str_text(&names));
+    str_free(&names);
+    return false;
+}
+
+bool graph_sort(Graph *g)
+{
+    int count = g->nodes.count, placed = 0, depth = 0;
+    char *state = calloc((size_t)g->next_id + 1, 1);
+    Frame *stack = calloc((size_t)count + 1, sizeof *stack);
+    Node **order = calloc((size_t)count + 1, sizeof *order);
+    if (!state || !stack || !order)
+        die("out of memory: sorting %d nodes", count);
+    bool ok = true;
+    for (int i = 0; i < count && ok; i++) {
+        Node *root = g->nodes.data[i];
+        if (state[root->id] == DONE)
+            continue;
+        state[root->id] = OPEN;
+        stack[depth++] = (Frame){root, 0};
+        while (depth && ok) {
+            Frame *top = &stack[depth - 1];
+            if (top->next_input == top->node->inputs.count) {
+                state[top->node->id] = DONE;
+                order[placed++] = top->node;
+                depth--;
+                continue;
+            }
+            Tensor *input = top->node->inputs.data[top->next_input++];
+            Node *producer = input ? input->producer : NULL;
+            if (!producer || state[producer->id] == DONE)
+                continue;
+            if (state[producer->id] == OPEN) {
+                ok = report_cycle(g, stack, depth, producer);
+            } else {
+                state[producer->id] = OPEN;
+                stack[depth++] = (Frame){producer, 0};
+            }
+        }
+    }
+    if (ok)
+        for (int i = 0; i < count; i++)
+            g->nodes.data[i] = order[i];
+    free(state);
+    free(stack);
+    free(order);
+    return ok;
+}
+
+static Attrs clone_attrs(Arena *arena, const Attrs *attrs)
+{
+    Attrs copy = {0};
+    for (int i = 0; i < attrs->list.count; i++)
+        attrs_set(arena, &copy, attrs->list.data[i]);
+    return copy;
+}
+
+Graph *graph_clone(Arena *arena, Diag *diag, const Graph *g)
+{
+    Graph *copy = graph_new(arena, diag, g->name, g->ops);
+    copy->next_id = g->next_id;
+    Tensor **tensors = calloc((size_t)g->next_id + 1, sizeof *tensors);
+    Node **nodes = calloc((size_t)g->next_id + 1, sizeof *nodes);
+    if (!tensors || !nodes)
+        die("out of memory: copying a graph");
+    for (int i = 0; i < g->tensors.count; i++) {
+        const Tensor *from = g->tensors.data[i];
+        Tensor *to = arena_copy(arena, from, sizeof *from);
+        to->producer = NULL;
+        to->users.data = NULL;
+        to->users.count = to->users.capacity = 0;
+        to->sources.data = NULL;
+        to->sources.count = to->sources.capacity = 0;
+        for (int k = 0; k < from->sources.count; k++)
+            vec_push(arena, &to->sources, from->sources.data[k]);
+        tensors[from->id] = to;
+        vec_push(arena, &copy->tensors, to);
+        map_set(&copy->tensor_names, to->name, to);
+    }
+    for (int i = 0; i < g->inputs.count; i++)
+        vec_push(arena, &copy->inputs, tensors[g->inputs.data[i]->id]);
+    for (int i = 0; i < g->outputs.count; i++)
+        vec_push(arena, &copy->outputs, tensors[g->outputs.data[i]->id]);
+    for (int i = 0; i < g->nodes.count; i++) {
+        const Node *from = g->nodes.data[i];
+        Node *to = ARENA_NEW(arena, Node);
+        to->id = from->id;
+        to->name = from->name;
+        to->op = from->op;
+        to->attrs = clone_attrs(arena, &from->attrs);
+        to->no_fuse = from->no_fuse;
+        for (int k = 0; k < from->sources.count; k++)
+            vec_push(arena, &to->sources, from->sources.data[k]);
+        for (int k = 0; k < from->inputs.count; k++) {
+            const Tensor *input = from->inputs.data[k];
+            Tensor *mine = input ? tensors[input->id] : NULL;
+            vec_push(arena, &to->inputs, mine);
+            if (mine)
+                vec_push(arena, &mine->users, to);
+        }
+        for (int k = 0; k < from->outputs.count; k++) {
+            const Tensor *output = from->outputs.data[k];
+            Tensor *mine = output ? tensors[output->id] : NULL;
+            vec_push(arena, &to->outputs, mine);
+            if (mine)
+                mine->producer = to;
+        }
+        vec_push(arena, &copy->nodes, to);
+        map_set(&copy->node_names, to->name, to);
+        nodes[to->id] = to;
+    }
+    for (int i = 0; i < g->groups.count; i++) {
+        const Group *from = g->groups.data[i];
+        Group *to = ARENA_NEW(arena, Group);
+        to->id = from->id;
+        to->anchor = from->anchor ? nodes[from->anchor->id] : NULL;
+        for (int k = 0; k < from->nodes.count; k++) {
+            Node *mine = nodes[from->nodes.data[k]->id];
+            mine->group = to;
+            vec_push(arena, &to->nodes, mine);
+        }
+        vec_push(arena, &copy->groups, to);
+    }
+    free(tensors);
+    free(nodes);
+    return copy;
+}

@@ -1,0 +1,279 @@
+#include "graph/extent.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/diag.h"
+
+Extent extent_const(int64_t value)
+{
+    return (Extent){.value = value};
+}
+
+bool extent_is_const(Extent extent)
+{
+    return !extent.expr;
+}
+
+Extent extent_named(Arena *arena, const char *name, int64_t upper)
+{
+    DimExpr *expr = ARENA_NEW(arena, DimExpr);
+    expr->kind = DIM_NAME;
+    expr->name = arena_strdup(arena, name);
+    return (Extent){upper, expr};
+}
+
+/* The constant result, or the upper bound of one. Extents are not
+ * negative, so a bound of the left side bounds a difference or quotient.
+ * Saturates: an absurd size is refused where it is used. */
+static int64_t bound(DimKind kind, Extent a, Extent b)
+{
+    int64_t value;
+    bool exact = !a.expr && !b.expr;
+    switch (kind) {
+    case DIM_ADD:
+        if (!exact && (a.value < 0 || b.value < 0))
+            return -1;
+        return __builtin_add_overflow(a.value, b.value, &value) ? INT64_MAX
+                                                                : value;
+    case DIM_SUB:
+        if (!exact && a.value < 0)
+            return -1;
+        return b.expr ? a.value : a.value - b.value;
+    case DIM_MUL:
+        if (!exact && (a.value < 0 || b.value < 0))
+            return -1;
+        return __builtin_mul_overflow(a.value, b.value, &value) ? INT64_MAX
+                                                                : value;
+    case DIM_DIV:
+        if (!exact && a.value < 0)
+            return -1;
+        if (b.expr)
+            return a.value;
+        /* C truncates; floor for a negative left side. */
+        return a.value / b.value - (a.value % b.value < 0);
+    case DIM_CONST:
+    case DIM_NAME:
+        break;
+    }
+    die("not an operation on extents: %d", (int)kind);
+}
+
+static Extent make(Arena *arena, DimKind kind, Extent a, Extent b)
+{
+    if (kind == DIM_DIV && !b.expr && b.value <= 0)
+        die("an extent divided by %lld", (long long)b.value);
+    Extent result = {bound(kind, a, b), NULL};
+    if (!a.expr && !b.expr)
+        return result;
+    DimExpr *expr = ARENA_NEW(arena, DimExpr);
+    expr->kind = kind;
+    expr->a = a;
+    expr->b = b;
+    result.expr = expr;
+    return result;
+}
+
+static bool is_const(Extent extent, int64_t value)
+{
+    return !extent.expr && extent.value == value;
+}
+
+Extent extent_add(Arena *arena, Extent a, Extent b)
+{
+    if (is_const(a, 0))
+        return b;
+    if (is_const(b, 0))
+        return a;
+    /* Constants gather at the right end: (N + 1) + 2 is N + 3. */
+    if (b.expr && !a.expr)
+        return extent_add(arena, b, a);
+    if (!b.expr && a.expr && a.expr->kind == DIM_ADD && !a.expr->b.expr)
+        return extent_add(arena, a.expr->a,
+                          extent_const(a.expr->b.value + b.value));
+    if (!b.expr && a.expr && b.value < 0)
+        return extent_sub(arena, a, extent_const(-b.value));
+    return make(arena, DIM_ADD, a, b);
+}
+
+Extent extent_sub(Arena *arena, Extent a, Extent b)
+{
+    if (is_const(b, 0))
+        return a;
+    if (extent_equal(a, b))
+        return extent_const(0);
+    if (!b.expr && a.expr && a.expr->kind == DIM_SUB && !a.expr->b.expr)
+        return extent_sub(arena, a.expr->a,
+                          extent_const(a.expr->b.value + b.value));
+    if (!b.expr && a.expr && a.expr->kind == DIM_ADD && !a.expr->b.expr)
+        return extent_add(arena, a.expr->a,
+                          extent_const(a.expr->b.value - b.value));
+    return make(arena, DIM_SUB, a, b);
+}
+
+Extent extent_mul(Arena *arena, Extent a, Extent b)
+{
+    if (is_const(a, 0) || is_const(b, 1))
+        return a;
+    if (is_const(b, 0) || is_const(a, 1))
+        return b;
+    if (b.expr && !a.expr)
+        return extent_mul(arena, b, a);
+    if (!b.expr && a.expr && a.expr->kind == DIM_MUL && !a.expr->b.expr)
+        return extent_mul(arena, a.expr->a, extent_mul(arena, a.expr->b, b));
+    return make(arena, DIM_MUL, a, b);
+}
+
+Extent extent_div(Arena *arena, Extent a, Extent b)
+{
+    if (is_const(b, 1))
+        return a;
+    if (a.expr && extent_equal(a, b))
+        return extent_const(1);
+    /* (N * 6) / 3 is N * 2. */
+    if (!b.expr && a.expr && a.expr->kind == DIM_MUL && !a.expr->b.expr &&
+        b.value > 0 && a.expr->b.value % b.value == 0)
+        return extent_mul(arena, a.expr->a,
+                          extent_const(a.expr->b.value / b.value));
+    return make(arena, DIM_DIV, a, b);
+}
+
+bool extent_equal(Extent a, Extent b)
+{
+    if (!a.expr || !b.expr)
+        return !a.expr && !b.expr && a.value == b.value;
+    if (a.expr == b.expr)
+        return true;
+    if (a.expr->kind != b.expr->kind)
+        return false;
+    if (a.expr->kind == DIM_NAME)
+        return strcmp(a.expr->name, b.expr->name) == 0;
+    return extent_equal(a.expr->a, b.expr->a) &&
+           extent_equal(a.expr->b, b.expr->b);
+}
+
+static bool is_name_start(char c)
+{
+    return isalpha((unsigned char)c) || c == '_';
+}
+
+static bool is_name_char(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || c == '.';
+}
+
+static bool is_plain_name(const char *name)
+{
+    if (!is_name_start(*name))
+        return false;
+    while (is_name_char(*name))
+        name++;
+    return !*name;
+}
+
+void extent_print(Str *out, Extent extent)
+{
+    const DimExpr *expr = extent.expr;
+    if (!expr) {
+        str_addf(out, "%lld", (long long)extent.value);
+        return;
+    }
+    if (expr->kind == DIM_NAME) {
+        if (is_plain_name(expr->name))
+            str_add(out, expr->name);
+        else
+            str_add_quoted(out, expr->name);
+        if (extent.value >= 0)
+            str_addf(out, "<=%lld", (long long)extent.value);
+        return;
+    }
+    const char *op = expr->kind == DIM_ADD   ? "+"
+                     : expr->kind == DIM_SUB ? "-"
+                     : expr->kind == DIM_MUL ? "*"
+                                             : "/";
+    str_add(out, "(");
+    extent_print(out, expr->a);
+    str_add(out, op);
+    extent_print(out, expr->b);
+    str_add(out, ")");
+}
+
+static bool parse_number(const char **text, int64_t *value)
+{
+    char *end;
+    const char *digits = **text == '-' ? *text + 1 : *text;
+    if (!isdigit((unsigned char)*digits))
+        return false;
+    errno = 0;
+    *value = strtoll(*text, &end, 10);
+    *text = end;
+    return errno == 0;
+}
+
+static bool parse_name(Arena *arena, const char **text, Extent *extent)
+{
+    const char *at = *text;
+    Str name = {0};
+    int64_t upper = -1;
+    bool ok = true;
+    if (*at == '"') {
+        ok = str_scan_quoted(&name, &at);
+    } else {
+        while (is_name_char(*at))
+            at++;
+        str_add_bytes(&name, *text, (size_t)(at - *text));
+    }
+    if (ok && at[0] == '<' && at[1] == '=') {
+        at += 2;
+        ok = parse_number(&at, &upper) && upper >= 0;
+    }
+    if (ok) {
+        *extent = extent_named(arena, str_text(&name), upper);
+        *text = at;
+    }
+    str_free(&name);
+    return ok;
+}
+
+/* Parentheses nest as deep as the printer made them; the limit keeps
+ * malformed text from exhausting the stack. */
+static bool parse(Arena *arena, const char **text, Extent *extent, int depth)
+{
+    const char *at = *text;
+    if (*at == '"' || is_name_start(*at))
+        return parse_name(arena, text, extent);
+    if (*at != '(') {
+        int64_t value;
+        if (!parse_number(&at, &value))
+            return false;
+        *extent = extent_const(value);
+        *text = at;
+        return true;
+    }
+    Extent a, b;
+    at++;
+    if (depth > 1000 || !parse(arena, &at, &a, depth + 1))
+        return false;
+    char op = *at ? *at++ : 0;
+    if (!parse(arena, &at, &b, depth + 1) || *at++ != ')')
+        return false;
+    if (op == '+')
+        *extent = make(arena, DIM_ADD, a, b);
+    else if (op == '-')
+        *extent = make(arena, DIM_SUB, a, b);
+    else if (op == '*')
+        *extent = make(arena, DIM_MUL, a, b);
+    else if (op == '/' && (b.expr || b.value > 0))
+        *extent = make(arena, DIM_DIV, a, b);
+    else
+        return false;
+    *text = at;
+    return true;
+}
+
+bool extent_parse(Arena *arena, const char **text, Extent *extent)
+{
+    return parse(arena, text, extent, 0);
+}

@@ -1,0 +1,226 @@
+#include "graph/graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+Graph *graph_new(Arena *arena, Diag *diag, const char *name,
+                 const OpTable *ops)
+{
+    Graph *g = ARENA_NEW(arena, Graph);
+    g->arena = arena;
+    g->diag = diag;
+    g->name = arena_strdup(arena, name ? name : "graph");
+    g->ops = ops;
+    map_init(&g->tensor_names, arena);
+    map_init(&g->node_names, arena);
+    return g;
+}
+
+/* `name`, or with a suffix when it is taken. Ids make good suffixes: they
+ * do not depend on anything but the order of building, and the first one
+ * tried is nearly always free. */
+static const char *unique_name(Graph *g, const Map *taken, const char *name)
+{
+    int suffix = g->next_id;
+    const char *unique = arena_strdup(g->arena, name);
+    while (map_get(taken, unique))
+        unique = arena_printf(g->arena, "%s_%d", name, suffix++);
+    return unique;
+}
+
+static Tensor *new_tensor(Graph *g, const char *name, bool is_given)
+{
+    Tensor *tensor = ARENA_NEW(g->arena, Tensor);
+    tensor->name = unique_name(g, &g->tensor_names, name);
+    tensor->id = g->next_id++;
+    tensor->type.rank = -1;
+    map_set(&g->tensor_names, tensor->name, tensor);
+    vec_push(g->arena, &g->tensors, tensor);
+    if (is_given)
+        vec_push(g->arena, &tensor->sources, arena_strdup(g->arena, name));
+    return tensor;
+}
+
+Tensor *graph_add_input(Graph *g, const char *name, TensorType type)
+{
+    Tensor *tensor = new_tensor(g, name ? name : "input", name != NULL);
+    tensor->type = type;
+    tensor->is_input = true;
+    vec_push(g->arena, &g->inputs, tensor);
+    return tensor;
+}
+
+Tensor *graph_add_constant(Graph *g, const char *name, const Array *value)
+{
+    Tensor *tensor = new_tensor(g, name ? name : "const", name != NULL);
+    tensor->type = type_of_array(value);
+    tensor->value = value;
+    return tensor;
+}
+
+/* "domain::Name" or "Name". */
+static const Op *find_op(Graph *g, const char *text)
+{
+    const char *colons = strstr(text, "::");
+    const char *name = colons ? colons + 2 : text;
+    const char *domain =
+        colons ? arena_strndup(g->arena, text, (size_t)(colons - text)) : "";
+    const Op *op = ops_find(g->ops, domain, name);
+    if (!op)
+        diag_error(g->diag, "unknown operator %s%s%s", domain,
+                   *domain ? "::" : "", name);
+    return op;
+}
+
+Node *graph_add_node(Graph *g, const char *op_text, const char *name,
+                     Tensor *const *inputs, int input_count, int output_count)
+{
+    const Op *op = find_op(g, op_text);
+    if (!op)
+        return NULL;
+    Node *node = ARENA_NEW(g->arena, Node);
+    node->op = op;
+    node->name =
+        unique_name(g, &g->node_names, name && *name ? name : op_name(op));
+    node->id = g->next_id++;
+    map_set(&g->node_names, node->name, node);
+    vec_push(g->arena, &g->nodes, node);
+    if (name && *name)
+        vec_push(g->arena, &node->sources, arena_strdup(g->arena, name));
+    for (int i = 0; i < input_count; i++) {
+        vec_push(g->arena, &node->inputs, inputs[i]);
+        if (inputs[i])
+            vec_push(g->arena, &inputs[i]->users, node);
+    }
+    for (int i = 0; i < output_count; i++) {
+        const char *wanted =
+            i ? arena_printf(g->arena, "%s.%d", node->name, i) : node->name;
+        Tensor *tensor = new_tensor(g, wanted, false);
+        tensor->producer = node;
+        /* The layer's name is what a model written in C knows it by. */
+        if (name && *name)
+            vec_push(g->arena, &tensor->sources, wanted);
+        vec_push(g->arena, &node->outputs, tensor);
+    }
+    return node;
+}
+
+void graph_mark_output(Graph *g, Tensor *tensor)
+{
+    if (tensor->is_output)
+        return;
+    tensor->is_output = true;
+    vec_push(g->arena, &g->outputs, tensor);
+}
+
+void graph_name_tensor(Graph *g, Tensor *tensor, const char *name)
+{
+    if (strcmp(tensor->name, name) != 0) {
+        map_set(&g->tensor_names, tensor->name, NULL);
+        tensor->name = unique_name(g, &g->tensor_names, name);
+        map_set(&g->tensor_names, tensor->name, tensor);
+    }
+    tensor->sources.count = 0;
+    vec_push(g->arena, &tensor->sources, arena_strdup(g->arena, name));
+}
+
+Tensor *graph_apply(Graph *g, const char *op, const char *name, Attrs attrs,
+                    ...)
+{
+    Vec(Tensor *) inputs = {0};
+    va_list args;
+    va_start(args, attrs);
+    for (Tensor *t; (t = va_arg(args, Tensor *)) != NULL;)
+        vec_push(g->arena, &inputs, t);
+    va_end(args);
+    Node *node = graph_add_node(g, op, name, inputs.data, inputs.count, 1);
+    if (!node)
+        return NULL;
+    node->attrs = attrs;
+    op_infer(g, node);
+    return node->outputs.data[0];
+}
+
+Tensor *graph_find_tensor(const Graph *g, const char *name)
+{
+    return map_get(&g->tensor_names, name);
+}
+
+Node *graph_find_node(const Graph *g, const char *name)
+{
+    return map_get(&g->node_names, name);
+}
+
+bool type_is_static(const TensorType *type)
+{
+    if (type->rank < 0)
+        return false;
+    for (int i = 0; i < type->rank; i++)
+        if (!extent_is_const(type->dims[i]))
+            return false;
+    return true;
+}
+
+int64_t type_count(const TensorType *type)
+{
+    int64_t count = 1;
+    if (!type_is_static(type))
+        return -1;
+    for (int i = 0; i < type->rank; i++)
+        if (type->dims[i].value == 0)
+            return 0; /* however large the other extents are */
+    for (int i = 0; i < type->rank; i++)
+        if (__builtin_mul_overflow(count, type->dims[i].value, &count))
+            return -1;
+    return count;
+}
+
+bool type_equal(const TensorType *a, const TensorType *b)
+{
+    if (a->dtype != b->dtype || a->rank != b->rank)
+        return false;
+    for (int i = 0; i < a->rank; i++)
+        if (!extent_equal(a->dims[i], b->dims[i]))
+            return false;
+    return true;
+}
+
+static void print_quant(Str *out, const Quant *quant)
+{
+    str_addf(out, " quant(%d, {", quant->axis);
+    for (int i = 0; i < quant->count; i++) {
+        str_add(out, i ? ", " : "");
+        str_add_double(out, quant->scales[i]);
+    }
+    str_add(out, "}, {");
+    for (int i = 0; i < quant->count; i++)
+        str_addf(out, "%s%lld", i ? ", " : "",
+                 (long long)quant->zero_points[i]);
+    str_add(out, "})");
+}
+
+void type_print(Str *out, const TensorType *type)
+{
+    if (type->dtype == DT_INVALID || type->rank < 0) {
+        str_add(out,
+                type->dtype == DT_INVALID ? "?" : dtype_name(type->dtype));
+        str_add(out, "[?]");
+        return;
+    }
+    str_addf(out, "%s[", dtype_name(type->dtype));
+    for (int i = 0; i < type->rank; i++) {
+        str_add(out, i ? "," : "");
+        extent_print(out, type->dims[i]);
+    }
+    str_add(out, "]");
+    if (type->quant)
+        print_quant(out, type->quant);
+}
+
+TensorType type_of_array(const Array *array)
+{
+    TensorType type = {.dtype = array->dtype, .rank = array->rank};
+    for (int i = 0; i < array->rank; i++)
+        type.dims[i] = extent_const(array->dims[i]);
+    return type;
+}

@@ -1,0 +1,250 @@
+#include "ops/op.h"
+
+#include <string.h>
+
+#include "ops/rules.h"
+
+/* One table a family; a user's own tables go in front of these. */
+#define TABLE(name, family, following)                                        \
+    static const OpTable name = {family, following}
+TABLE(table_quantize, ops_quantize, NULL);
+TABLE(table_cast, ops_cast, &table_quantize);
+TABLE(table_resize, ops_resize, &table_cast);
+TABLE(table_index, ops_index, &table_resize);
+TABLE(table_movement, ops_movement, &table_index);
+TABLE(table_shape, ops_shape, &table_movement);
+TABLE(table_softmax, ops_softmax, &table_shape);
+TABLE(table_reduce, ops_reduce, &table_softmax);
+TABLE(table_normalization, ops_normalization, &table_reduce);
+TABLE(table_matmul, ops_matmul, &table_normalization);
+TABLE(table_pool, ops_pool, &table_matmul);
+TABLE(table_conv, ops_conv, &table_pool);
+TABLE(table_compare, ops_compare, &table_conv);
+TABLE(table_binary, ops_binary, &table_compare);
+TABLE(table_activation, ops_activation, &table_binary);
+TABLE(table_unary, ops_unary, &table_activation);
+
+const OpTable *ops_builtin(void)
+{
+    return &table_unary;
+}
+
+const Op *ops_find(const OpTable *tables, const char *domain, const char *name)
+{
+    /* ONNX writes its own domain in two ways. */
+    if (strcmp(domain, "ai.onnx") == 0)
+        domain = "";
+    for (; tables; tables = tables->next)
+        for (const Op *const *op = tables->ops; *op; op++)
+            if (strcmp((*op)->name, name) == 0 &&
+                strcmp((*op)->domain ? (*op)->domain : "", domain) == 0)
+                return *op;
+    return NULL;
+}
+
+const char *op_name(const Op *op)
+{
+    return op->name;
+}
+
+const char *op_domain(const Op *op)
+{
+    return op->domain ? op->domain : "";
+}
+
+/* `Conv "conv1" (output y)`; a node without a name in the source is known
+ * by its operator and output alone. */
+static void print_node_title(Str *out, const Node *node)
+{
+    str_add(out, node->op->name);
+    if (node->sources.count)
+        str_addf(out, " \"%s\"", node->name);
+    for (int i = 0; i < node->outputs.count; i++) {
+        if (node->outputs.data[i]) {
+            str_addf(out, " (output %s)", node->outputs.data[i]->name);
+            break;
+        }
+    }
+}
+
+static bool node_error(Diag *diag, const Node *node, const char *text)
+{
+    Str title = {0};
+    print_node_title(&title, node);
+    diag_error(diag, "%s: %s", str_text(&title), text);
+    str_free(&title);
+    return false;
+}
+
+bool infer_error(InferContext *c, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const char *text = arena_vprintf(c->graph->arena, format, args);
+    va_end(args);
+    return node_error(c->graph->diag, c->node, text);
+}
+
+static const char *kind_name(AttrKind kind)
+{
+    static const char *const names[] = {[ATTR_INT] = "an integer",
+                                        [ATTR_FLOAT] = "a float",
+                                        [ATTR_STRING] = "a string",
+                                        [ATTR_INTS] = "a list of integers",
+                                        [ATTR_FLOATS] = "a list of floats",
+                                        [ATTR_STRINGS] = "a list of strings",
+                                        [ATTR_TENSOR] = "a tensor"};
+    return names[kind];
+}
+
+static const AttrSpec *find_spec(const Op *op, const char *name)
+{
+    for (const AttrSpec *spec = op->attrs; spec && spec->name; spec++)
+        if (strcmp(spec->name, name) == 0)
+            return spec;
+    return NULL;
+}
+
+static bool check_attrs(InferContext *c)
+{
+    const Op *op = c->node->op;
+    const Attrs *attrs = &c->node->attrs;
+    for (int i = 0; i < attrs->list.count; i++) {
+        const Attr *attr = &attrs->list.data[i];
+        const AttrSpec *spec = find_spec(op, attr->name);
+        if (!spec)
+            return infer_error(c, "unknown attribute %s", attr->name);
+        if (spec->kind != attr->kind)
+            return infer_error(c, "attribute %s is %s, it must be %s",
+                               attr->name, kind_name(attr->kind),
+                               kind_name(spec->kind));
+    }
+    for (const AttrSpec *spec = op->attrs; spec && spec->name; spec++)
+        if (spec->required && !attrs_find(attrs, spec->name))
+            return infer_error(c, "the attribute %s is missing", spec->name);
+    return true;
+}
+
+static bool check_count(InferContext *c, const char *what, int count,
+                        int lowest, int highest)
+{
+    if (count < lowest)
+        return infer_error(c, "has %d %s, it needs at least %d", count, what,
+                           lowest);
+    if (highest >= 0 && count > highest)
+        return infer_error(c, "has %d %s, at most %d are allowed", count, what,
+                           highest);
+    return true;
+}
+
+static bool check_inputs(InferContext *c)
+{
+    const Node *node = c->node;
+    for (int i = 0; i < node->inputs.count; i++) {
+        const Tensor *input = node->inputs.data[i];
+        if (!input) {
+            if (i < node->op->min_inputs)
+                return infer_error(c, "input %d is left out, it is required",
+                                   i);
+            continue;
+        }
+        if (input->type.dtype == DT_INVALID || input->type.rank < 0)
+            return infer_error(c, "the type of its input %s is not known",
+                               input->name);
+    }
+    return true;
+}
+
+bool op_infer(Graph *g, Node *node)
+{
+    InferContext c = {g, node};
+    const Op *op = node->op;
+    int most_in = op->max_inputs < 0 ? MAX_OP_INPUTS : op->max_inputs;
+    int most_out = op->max_outputs < 0 ? MAX_OP_OUTPUTS : op->max_outputs;
+    return check_count(&c, "inputs", node->inputs.count, op->min_inputs,
+                       most_in) &&
+           check_count(&c, "outputs", node->outputs.count, op->min_outputs,
+                       most_out) &&
+           check_attrs(&c) && check_inputs(&c) && op->infer(&c);
+}
+
+static bool has_untyped_input(const Node *node)
+{
+    for (int i = 0; i < node->inputs.count; i++) {
+        const Tensor *input = node->inputs.data[i];
+        if (input && input->producer && input->type.rank < 0)
+            return true;
+    }
+    return false;
+}
+
+static void forget_types(Node *node)
+{
+    for (int i = 0; i < node->outputs.count; i++)
+        if (node->outputs.data[i])
+            node->outputs.data[i]->type = (TensorType){.rank = -1};
+}
+
+bool ops_infer_graph(Graph *g)
+{
+    bool ok = true;
+    for (int i = 0; i < g->nodes.count; i++) {
+        Node *node = g->nodes.data[i];
+        if (has_untyped_input(node) || !op_infer(g, node)) {
+            forget_types(node);
+            ok = false;
+        }
+    }
+    return ok;
+}
+
+static bool is_computed(DType dtype)
+{
+    return dtype == DT_F64 || dtype == DT_F32 || dtype == DT_I64 ||
+           dtype == DT_I32 || dtype == DT_BOOL || dtype == DT_I8 ||
+           dtype == DT_U8;
+}
+
+static bool check_tensor(const Graph *g, const Node *node,
+                         const Tensor *tensor)
+{
+    const TensorType *type = &tensor->type;
+    if (type_count(type) >= 0 && is_computed(type->dtype))
+        return true;
+    Str text = {0};
+    type_print(&text, type);
+    const char *why =
+        !is_computed(type->dtype)
+            ? "this element type is not computed yet; use f32, f64, i64, "
+              "i32 or bool"
+        : type_is_static(type)
+            ? "the tensor is too large"
+            : "every extent must be known; give --dim NAME=VALUE for each "
+              "named dimension";
+    node_error(g->diag, node,
+               arena_printf(g->arena, "tensor %s is %s: %s", tensor->name,
+                            str_text(&text), why));
+    str_free(&text);
+    return false;
+}
+
+bool ops_check_lowerable(const Graph *g)
+{
+    bool ok = true;
+    for (int i = 0; i < g->nodes.count; i++) {
+        const Node *node = g->nodes.data[i];
+        if (!node->op->define)
+            ok = node_error(g->diag, node,
+                            "this operator can only be computed on "
+                            "constants; make its inputs constant");
+        bool fine = true;
+        for (int k = 0; k < node->inputs.count && fine; k++)
+            if (node->inputs.data[k])
+                fine = check_tensor(g, node, node->inputs.data[k]);
+        for (int k = 0; k < node->outputs.count && fine; k++)
+            if (node->outputs.data[k])
+                fine = check_tensor(g, node, node->outputs.data[k]);
+        ok &= fine;
+    }
+    return ok;
+}

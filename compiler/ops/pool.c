@@ -1,0 +1,277 @@
+/* Pooling over windows and over whole planes. */
+#include "ops/rules.h"
+
+static bool read_pool_kernel(InferContext *c, Window *w)
+{
+    w->rank = infer_input(c, 0)->rank - 2;
+    return infer_ints(c, "kernel_shape", w->rank, 1, 1, w->kernel) &&
+           infer_window(c, w);
+}
+
+static bool infer_pool(InferContext *c, unsigned types, DType second)
+{
+    Window w = {0};
+    if (!infer_types(c, 0, types) || !infer_rank(c, 0, 3, MAX_RANK) ||
+        !read_pool_kernel(c, &w))
+        return false;
+    const TensorType *x = infer_input(c, 0);
+    Extent dims[MAX_RANK] = {x->dims[0], x->dims[1]};
+    for (int i = 0; i < w.rank; i++) {
+        if (!infer_window_extent(c, &w, i, x->dims[2 + i], &dims[2 + i]))
+            return false;
+        int64_t reach = (w.kernel[i] - 1) * w.dilation[i] + 1;
+        if (w.lo[i] >= reach || w.hi[i] >= reach)
+            return infer_error(c,
+                               "pads of %lld and %lld on axis %d leave "
+                               "windows without input: the kernel "
+                               "reaches over %lld",
+                               (long long)w.lo[i], (long long)w.hi[i], i + 2,
+                               (long long)reach);
+    }
+    if (second)
+        infer_set(c, 1, second, x->rank, dims);
+    return infer_set_checked(c, 0, x->dtype, x->rank, dims);
+}
+
+static bool infer_max_pool(InferContext *c)
+{
+    if (attrs_int(&c->node->attrs, "storage_order", 0) != 0)
+        return infer_error(c, "storage_order 1 is not supported; use 0");
+    return infer_pool(c, TYPES_FLOAT | 1 << DT_I8 | 1 << DT_U8, DT_I64);
+}
+
+static bool infer_average_pool(InferContext *c)
+{
+    return infer_pool(c, TYPES_FLOAT, DT_INVALID);
+}
+
+static const char *kernel_axis(int rank, int axis)
+{
+    static const char *const names[] = {"kd", "kh", "kw"};
+    return rank <= 3 ? names[3 - rank + axis] : "kx";
+}
+
+/* Indices into the input for the stage being built; adds its reduction
+ * axes. */
+static void window_indices(StageBuilder *b, const Window *w,
+                           const Expr **index)
+{
+    Arena *a = b->arena;
+    index[0] = b->index[0];
+    index[1] = b->index[1];
+    for (int i = 0; i < w->rank; i++) {
+        const Expr *k = stage_reduce(b, w->kernel[i], kernel_axis(w->rank, i));
+        const Expr *at =
+            expr_add(a, expr_mul_int(a, b->index[2 + i], w->stride[i]),
+                     expr_mul_int(a, k, w->dilation[i]));
+        index[2 + i] = expr_add_int(a, at, -w->lo[i]);
+    }
+}
+
+static Window pool_window(const DefineContext *c)
+{
+    int count;
+    const Buffer *x = c->in[0];
+    const int64_t *kernel =
+        attrs_ints(&c->node->attrs, "kernel_shape", &count);
+    return window_of(c->node, x->rank - 2, kernel, &x->dims[2]);
+}
+
+static bool has_output(const Node *node, int index)
+{
+    return index < node->outputs.count && node->outputs.data[index];
+}
+
+static void define_max_pool(DefineContext *c)
+{
+    const Buffer *x = c->in[0];
+    Window w = pool_window(c);
+    const Expr *index[MAX_RANK];
+    StageBuilder b;
+    stage_begin(&b, c->def, c->out[0]);
+    Arena *a = b.arena;
+    window_indices(&b, &w, index);
+    bool padded = window_is_padded(&w, &x->dims[2], &c->out[0]->dims[2]);
+    const Expr *value =
+        padded ? expr_read_padded(a, x, index, lowest_of(a, x->dtype))
+               : expr_read(a, x, index);
+    if (!has_output(c->node, 1)) {
+        stage_end_reduce(&b, "max", value);
+        return;
+    }
+    /* The second output counts positions through the whole tensor. */
+    Buffer *out[2] = {c->out[0], c->out[1]};
+    const Expr *values[2] = {value, flatten_index(a, x->rank, x->dims, index)};
+    stage_end_tuple(&b, reducer_arg(a, x->dtype, true, false), out, values);
+}
+
+/* Cells of the window of output position `out` on one axis that lie in
+ * [from, to) of the input, as an expression: the taps k of 0..K-1 with
+ * from <= out * stride - lo + k * dilation < to. */
+static const Expr *count_cells(Arena *a, const Window *w, int axis,
+                               const Expr *out, int64_t from, int64_t to)
+{
+    int64_t d = w->dilation[axis];
+    const Expr *start =
+        expr_add_int(a, expr_mul_int(a, out, w->stride[axis]), -w->lo[axis]);
+    /* first = ceil((from - start) / d), end = ceil((to - start) / d) */
+    const Expr *first = expr_div(
+        a, expr_sub(a, expr_int(a, from + d - 1), start), expr_int(a, d));
+    const Expr *end = expr_div(a, expr_sub(a, expr_int(a, to + d - 1), start),
+                               expr_int(a, d));
+    first = expr_max(a, first, expr_int(a, 0));
+    end = expr_min(a, end, expr_int(a, w->kernel[axis]));
+    return expr_sub(a, end, first);
+}
+
+static void define_average_pool(DefineContext *c)
+{
+    const Buffer *x = c->in[0], *out = c->out[0];
+    Window w = pool_window(c);
+    bool include_pad = attrs_int(&c->node->attrs, "count_include_pad", 0);
+    bool padded = window_is_padded(&w, &x->dims[2], &out->dims[2]);
+    const Expr *index[MAX_RANK];
+    int64_t cells = 1;
+    bool constant = true;
+    for (int i = 0; i < w.rank; i++) {
+        int64_t last = (out->dims[2 + i] - 1) * w.stride[i] +
+                       (w.kernel[i] - 1) * w.dilation[i] + 1;
+        int64_t limit = x->dims[2 + i] + w.lo[i] + w.hi[i];
+        cells *= w.kernel[i];
+        /* Padding counts if it was asked for, cells past it never do. */
+        constant &= include_pad ? last <= limit : !padded;
+    }
+    Buffer *sum = define_temp_like(c, "sum", out);
+    StageBuilder b;
+    stage_begin(&b, c->def, sum);
+    Arena *a = b.arena;
+    window_indices(&b, &w, index);
+    stage_end_reduce(
+        &b, "sum",
+        padded ? expr_read_padded(a, x, index, expr_const(a, x->dtype, 0))
+               : expr_read(a, x, index));
+    stage_begin(&b, c->def, c->out[0]);
+    const Expr *total = read_same(&b, sum);
+    if (constant) {
+        double scale = x->dtype == DT_F64 ? 1.0 / (double)cells
+                                          : (double)(1.0f / (float)cells);
+        stage_end(&b, expr_mul(a, total, const_like(a, total, scale)));
+        return;
+    }
+    const Expr *count = expr_int(a, 1);
+    for (int i = 0; i < w.rank; i++) {
+        int64_t from = include_pad ? -w.lo[i] : 0;
+        int64_t to = x->dims[2 + i] + (include_pad ? w.hi[i] : 0);
+        count = expr_mul(a, count,
+                         count_cells(a, &w, i, b.index[2 + i], from, to));
+    }
+    stage_end(&b, expr_div(a, total, expr_cast(a, total->dtype, count)));
+}
+
+static bool infer_global(InferContext *c)
+{
+    const TensorType *x = infer_input(c, 0);
+    Extent dims[MAX_RANK];
+    if (!infer_types(c, 0, TYPES_FLOAT) || !infer_rank(c, 0, 2, MAX_RANK))
+        return false;
+    for (int i = 0; i < x->rank; i++)
+        dims[i] = i < 2 ? x->dims[i] : extent_const(1);
+    infer_set(c, 0, x->dtype, x->rank, dims);
+    return true;
+}
+
+/* Reads the input over all its spatial positions. */
+static const Expr *read_plane(StageBuilder *b, const Buffer *x)
+{
+    static const char *const names[] = {"d", "h", "w"};
+    const Expr *index[MAX_RANK] = {b->index[0], b->index[1]};
+    int rank = x->rank - 2;
+    for (int i = 0; i < rank; i++)
+        index[2 + i] = stage_reduce(b, x->dims[2 + i],
+                                    rank <= 3 ? names[3 - rank + i] : "x");
+    return expr_read(b->arena, x, index);
+}
+
+static void define_global_max_pool(DefineContext *c)
+{
+    StageBuilder b;
+    stage_begin(&b, c->def, c->out[0]);
+    stage_end_reduce(&b, "max", read_plane(&b, c->in[0]));
+}
+
+static void define_global_average_pool(DefineContext *c)
+{
+    const Buffer *x = c->in[0], *out = c->out[0];
+    int64_t count = 1;
+    for (int i = 2; i < x->rank; i++)
+        count *= x->dims[i];
+    DType wide = sum_dtype(x->dtype, count);
+    Buffer *sum = define_temp(c, "sum", wide, out->rank, out->dims);
+    StageBuilder b;
+    stage_begin(&b, c->def, sum);
+    stage_end_reduce(&b, "sum", expr_cast(b.arena, wide, read_plane(&b, x)));
+    stage_begin(&b, c->def, c->out[0]);
+    const Expr *total = read_same(&b, sum);
+    double scale =
+        wide == DT_F64 ? 1.0 / (double)count : (double)(1.0f / (float)count);
+    total = expr_mul(b.arena, total, const_like(b.arena, total, scale));
+    stage_end(&b, expr_cast(b.arena, x->dtype, total));
+}
+
+static const AttrSpec max_attrs[] = {
+    {"auto_pad", ATTR_STRING, false}, {"ceil_mode", ATTR_INT, false},
+    {"dilations", ATTR_INTS, false},  {"kernel_shape", ATTR_INTS, true},
+    {"pads", ATTR_INTS, false},       {"storage_order", ATTR_INT, false},
+    {"strides", ATTR_INTS, false},    {0}};
+static const AttrSpec average_attrs[] = {
+    {"auto_pad", ATTR_STRING, false},       {"ceil_mode", ATTR_INT, false},
+    {"count_include_pad", ATTR_INT, false}, {"dilations", ATTR_INTS, false},
+    {"kernel_shape", ATTR_INTS, true},      {"pads", ATTR_INTS, false},
+    {"strides", ATTR_INTS, false},          {0}};
+
+static const Op op_max_pool = {.name = "MaxPool",
+                               .domain = "",
+                               .min_inputs = 1,
+                               .max_inputs = 1,
+                               .min_outputs = 1,
+                               .max_outputs = 2,
+                               .traits = OP_REDUCTION,
+                               .attrs = max_attrs,
+                               .infer = infer_max_pool,
+                               .define = define_max_pool,
+                               .since = 12};
+static const Op op_average_pool = {.name = "AveragePool",
+                                   .domain = "",
+                                   .min_inputs = 1,
+                                   .max_inputs = 1,
+                                   .min_outputs = 1,
+                                   .max_outputs = 1,
+                                   .traits = OP_REDUCTION,
+                                   .attrs = average_attrs,
+                                   .infer = infer_average_pool,
+                                   .define = define_average_pool,
+                                   .since = 19};
+static const Op op_global_max_pool = {.name = "GlobalMaxPool",
+                                      .domain = "",
+                                      .min_inputs = 1,
+                                      .max_inputs = 1,
+                                      .min_outputs = 1,
+                                      .max_outputs = 1,
+                                      .traits = OP_REDUCTION,
+                                      .infer = infer_global,
+                                      .define = define_global_max_pool,
+                                      .since = 1};
+static const Op op_global_average_pool = {.name = "GlobalAveragePool",
+                                          .domain = "",
+                                          .min_inputs = 1,
+                                          .max_inputs = 1,
+                                          .min_outputs = 1,
+                                          .max_outputs = 1,
+                                          .traits = OP_REDUCTION,
+                                          .infer = infer_global,
+                                          .define = define_global_average_pool,
+                                          .since = 1};
+
+const Op *const ops_pool[] = {&op_max_pool, &op_average_pool,
+                              &op_global_max_pool, &op_global_average_pool,
+                              NULL};

@@ -1,0 +1,294 @@
+#include "ops/rules.h"
+
+#include <string.h>
+
+bool node_has_input(const Node *node, int index)
+{
+    return index < node->inputs.count && node->inputs.data[index];
+}
+
+const TensorType *infer_input(const InferContext *c, int index)
+{
+    return &c->node->inputs.data[index]->type;
+}
+
+bool infer_types(InferContext *c, int index, unsigned types)
+{
+    DType dtype = infer_input(c, index)->dtype;
+    if (types >> dtype & 1)
+        return true;
+    return infer_error(c,
+                       "input %d (%s) has the element type %s, which is "
+                       "not allowed there",
+                       index, c->node->inputs.data[index]->name,
+                       dtype_name(dtype));
+}
+
+bool infer_same_dtype(InferContext *c, int a, int b)
+{
+    const Tensor *x = c->node->inputs.data[a], *y = c->node->inputs.data[b];
+    if (x->type.dtype == y->type.dtype)
+        return true;
+    return infer_error(c,
+                       "inputs %s (%s) and %s (%s) must have the same "
+                       "element type; add a Cast",
+                       x->name, dtype_name(x->type.dtype), y->name,
+                       dtype_name(y->type.dtype));
+}
+
+bool infer_rank(InferContext *c, int index, int lowest, int highest)
+{
+    int rank = infer_input(c, index)->rank;
+    if (rank >= lowest && rank <= highest)
+        return true;
+    Str type = {0};
+    type_print(&type, infer_input(c, index));
+    infer_error(c, "input %d (%s) is %s, its rank must be %d to %d", index,
+                c->node->inputs.data[index]->name, str_text(&type), lowest,
+                highest);
+    str_free(&type);
+    return false;
+}
+
+const Array *infer_constant(InferContext *c, int index, const char *what)
+{
+    const Tensor *input = c->node->inputs.data[index];
+    if (!input->value)
+        infer_error(c,
+                    "its operand %s (tensor %s) is computed at run time; it "
+                    "must be a constant: fix the shapes it comes from, or "
+                    "store it as an initializer",
+                    what, input->name);
+    return input->value;
+}
+
+void infer_set(InferContext *c, int index, DType dtype, int rank,
+               const Extent *dims)
+{
+    if (index >= c->node->outputs.count || !c->node->outputs.data[index])
+        return;
+    TensorType type = {.dtype = dtype, .rank = rank};
+    for (int i = 0; i < rank; i++)
+        type.dims[i] = dims[i];
+    c->node->outputs.data[index]->type = type;
+}
+
+bool infer_set_checked(InferContext *c, int index, DType dtype, int rank,
+                       const Extent *dims)
+{
+    if (rank > MAX_RANK)
+        return infer_error(c, "a result of rank %d; at most %d is supported",
+                           rank, MAX_RANK);
+    int64_t bytes = (int64_t)dtype_size(dtype);
+    bool fits = true;
+    for (int i = 0; i < rank && fits; i++)
+        if (extent_is_const(dims[i]) && dims[i].value > 0)
+            fits = !__builtin_mul_overflow(bytes, dims[i].value, &bytes);
+    if (!fits)
+        return infer_error(c, "the result has more bytes than 64 bits count");
+    infer_set(c, index, dtype, rank, dims);
+    return true;
+}
+
+int64_t extent_known(Extent extent)
+{
+    return extent_is_const(extent) ? extent.value : -1;
+}
+
+bool infer_broadcast_dim(InferContext *c, Extent *to, Extent from)
+{
+    if (extent_known(*to) == 1) {
+        *to = from;
+    } else if (extent_known(from) != 1 && !extent_equal(*to, from)) {
+        /* A named extent against a number above 1 must be that number (or
+         * 1), which is checked when the name is bound. */
+        bool unknown = !extent_is_const(*to) || !extent_is_const(from);
+        if (!unknown || (!extent_is_const(*to) && !extent_is_const(from))) {
+            Str a = {0}, b = {0};
+            extent_print(&a, *to);
+            extent_print(&b, from);
+            infer_error(c, "the extents %s and %s cannot be broadcast",
+                        str_text(&a), str_text(&b));
+            str_free(&a);
+            str_free(&b);
+            return false;
+        }
+        if (extent_is_const(from))
+            *to = from;
+    }
+    return true;
+}
+
+bool infer_broadcast(InferContext *c, int first, int last, int *rank,
+                     Extent *dims)
+{
+    *rank = 0;
+    for (int i = first; i <= last; i++)
+        if (node_has_input(c->node, i) && infer_input(c, i)->rank > *rank)
+            *rank = infer_input(c, i)->rank;
+    for (int i = 0; i < *rank; i++)
+        dims[i] = extent_const(1);
+    for (int i = first; i <= last; i++) {
+        if (!node_has_input(c->node, i))
+            continue;
+        const TensorType *type = infer_input(c, i);
+        for (int k = 0; k < type->rank; k++)
+            if (!infer_broadcast_dim(c, &dims[*rank - type->rank + k],
+                                     type->dims[k]))
+                return false;
+    }
+    return true;
+}
+
+bool infer_axis(InferContext *c, const char *what, int64_t axis, int rank,
+                int *result)
+{
+    if (axis < -rank || axis >= rank)
+        return infer_error(c, "%s %lld is outside the rank %d", what,
+                           (long long)axis, rank);
+    *result = normal_axis(axis, rank);
+    return true;
+}
+
+int normal_axis(int64_t axis, int rank)
+{
+    return (int)(axis < 0 ? axis + rank : axis);
+}
+
+bool infer_axes(InferContext *c, const Array *axes, int rank, bool *chosen)
+{
+    if (axes->rank > 1 || dtype_is_float(axes->dtype))
+        return infer_error(c, "axes must be a list of integers");
+    for (int64_t i = 0; i < array_count(axes); i++) {
+        int axis = 0;
+        if (!infer_axis(c, "axis", array_get_int(axes, i), rank, &axis))
+            return false;
+        if (chosen[axis])
+            return infer_error(c, "axis %d is listed twice", axis);
+        chosen[axis] = true;
+    }
+    return true;
+}
+
+bool infer_ints(InferContext *c, const char *name, int count, int64_t lowest,
+                int64_t fallback, int64_t *values)
+{
+    int given;
+    const int64_t *ints = attrs_ints(&c->node->attrs, name, &given);
+    if (ints && given != count)
+        return infer_error(c, "%s has %d values, it needs %d", name, given,
+                           count);
+    for (int i = 0; i < count; i++) {
+        values[i] = ints ? ints[i] : fallback;
+        /* Bounded, so that sums and products of them cannot overflow. */
+        if (values[i] < lowest || values[i] > INT32_MAX)
+            return infer_error(c, "%s holds %lld, outside %lld to %d", name,
+                               (long long)values[i], (long long)lowest,
+                               INT32_MAX);
+    }
+    return true;
+}
+
+const Expr *read_same(const StageBuilder *b, const Buffer *buffer)
+{
+    return expr_read(b->arena, buffer, b->index);
+}
+
+const Expr *read_broadcast(const StageBuilder *b, const Buffer *buffer)
+{
+    const Expr *index[MAX_RANK];
+    const Stage *stage = b->stage;
+    int shift = stage->axis_count - buffer->rank;
+    for (int i = 0; i < buffer->rank; i++)
+        index[i] =
+            buffer->dims[i] == 1 ? expr_int(b->arena, 0) : b->index[shift + i];
+    return expr_read(b->arena, buffer, index);
+}
+
+Buffer *define_temp(DefineContext *c, const char *name, DType dtype, int rank,
+                    const int64_t *dims)
+{
+    return definition_add_buffer(c->def, name, BUF_TEMP, dtype, rank, dims);
+}
+
+Buffer *define_temp_like(DefineContext *c, const char *name,
+                         const Buffer *like)
+{
+    return define_temp(c, name, like->dtype, like->rank, like->dims);
+}
+
+const Expr *const_like(Arena *a, const Expr *like, double value)
+{
+    return expr_const(a, like->dtype, value);
+}
+
+const Expr *lowest_of(Arena *a, DType dtype)
+{
+    switch (dtype) {
+    case DT_I64:
+        return expr_const_int(a, dtype, INT64_MIN);
+    case DT_I32:
+        return expr_const_int(a, dtype, INT32_MIN);
+    case DT_I16:
+        return expr_const_int(a, dtype, INT16_MIN);
+    case DT_I8:
+        return expr_const_int(a, dtype, INT8_MIN);
+    case DT_U64:
+    case DT_U32:
+    case DT_U16:
+    case DT_U8:
+    case DT_BOOL:
+        return expr_const_int(a, dtype, 0);
+    default:
+        return expr_const(a, dtype, -__builtin_inf());
+    }
+}
+
+const Expr *flatten_index(Arena *a, int rank, const int64_t *dims,
+                          const Expr *const *index)
+{
+    const Expr *flat = expr_int(a, 0);
+    for (int i = 0; i < rank; i++)
+        flat = expr_add(a, expr_mul_int(a, flat, dims[i]), index[i]);
+    return flat;
+}
+
+void unflatten_index(Arena *a, const Expr *flat, int rank, const int64_t *dims,
+                     const Expr **index)
+{
+    int64_t inner = 1;
+    for (int i = rank - 1; i >= 0; i--) {
+        /* Axes of extent 1 stay constant, so that the reads of the common
+         * reshapes remain simple; the outermost needs no modulo. */
+        int64_t outer = 1;
+        for (int k = 0; k < i; k++)
+            outer *= dims[k];
+        const Expr *part = flat;
+        if (dims[i] <= 1) {
+            index[i] = expr_int(a, 0);
+            continue;
+        }
+        if (inner > 1)
+            part = expr_div(a, part, expr_int(a, inner));
+        if (outer > 1)
+            part = expr_binary(a, EX_MOD, part, expr_int(a, dims[i]));
+        index[i] = part;
+        inner *= dims[i];
+    }
+}
+
+const Expr *expr_sigmoid(Arena *a, const Expr *x)
+{
+    /* 1 / (1 + exp(-x)): exp overflows to infinity for very negative x,
+     * and 1 / inf is the right 0. */
+    const Expr *one = const_like(a, x, 1);
+    const Expr *e = expr_unary(a, EX_EXP, expr_unary(a, EX_NEG, x));
+    return expr_div(a, one, expr_add(a, one, e));
+}
+
+DType sum_dtype(DType dtype, int64_t count)
+{
+    /* The error of a running sum grows with its length; past about a
+     * thousand terms the mean of equal values would drift visibly. */
+    return dtype == DT_F32 && count > 1024 ? DT_F64 : dtype;
+}

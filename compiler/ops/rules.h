@@ -1,0 +1,112 @@
+/* What the type and definition rules of all operator families share.
+ * Private to ops/. */
+#ifndef ASSAY_OPS_RULES_H
+#define ASSAY_OPS_RULES_H
+
+#include "ops/op.h"
+
+/* The families, each ending with NULL; op.c gathers them. */
+extern const Op *const ops_unary[], *const ops_activation[],
+    *const ops_binary[], *const ops_compare[], *const ops_conv[],
+    *const ops_pool[], *const ops_matmul[], *const ops_normalization[],
+    *const ops_reduce[], *const ops_softmax[], *const ops_shape[],
+    *const ops_movement[], *const ops_index[], *const ops_resize[],
+    *const ops_cast[], *const ops_quantize[];
+
+/* Sets of element types. */
+enum {
+    TYPES_FLOAT = 1 << DT_F64 | 1 << DT_F32 | 1 << DT_F16 | 1 << DT_BF16,
+    TYPES_SIGNED =
+        TYPES_FLOAT | 1 << DT_I64 | 1 << DT_I32 | 1 << DT_I16 | 1 << DT_I8,
+    TYPES_UNSIGNED = 1 << DT_U64 | 1 << DT_U32 | 1 << DT_U16 | 1 << DT_U8,
+    TYPES_NUMBER = TYPES_SIGNED | TYPES_UNSIGNED,
+    TYPES_INT = TYPES_NUMBER & ~TYPES_FLOAT,
+    TYPES_INDEX = 1 << DT_I64 | 1 << DT_I32,
+    TYPES_BOOL = 1 << DT_BOOL,
+    TYPES_ANY = TYPES_NUMBER | TYPES_BOOL
+};
+
+/* ---- type rules */
+
+bool node_has_input(const Node *node, int index);
+const TensorType *infer_input(const InferContext *c, int index);
+/* The element type of input `index` must be in `types`. */
+bool infer_types(InferContext *c, int index, unsigned types);
+/* Inputs a and b must have the same element type. */
+bool infer_same_dtype(InferContext *c, int a, int b);
+bool infer_rank(InferContext *c, int index, int lowest, int highest);
+/* The value of a constant input; NULL after an error that names it. `what`
+ * is the operand's name in ONNX, "axes". */
+const Array *infer_constant(InferContext *c, int index, const char *what);
+/* Sets output `index`, if the node has it. */
+void infer_set(InferContext *c, int index, DType dtype, int rank,
+               const Extent *dims);
+bool infer_set_checked(InferContext *c, int index, DType dtype, int rank,
+                       const Extent *dims);
+/* NumPy broadcasting of all inputs in [first, last]. */
+bool infer_broadcast(InferContext *c, int first, int last, int *rank,
+                     Extent *dims);
+/* Like one step of it: *to becomes the extent of both. */
+bool infer_broadcast_dim(InferContext *c, Extent *to, Extent from);
+/* An axis in [-rank, rank), made non-negative. */
+bool infer_axis(InferContext *c, const char *what, int64_t axis, int rank,
+                int *result);
+/* Distinct axes of a rank-1 (or scalar) integer constant: sets chosen[]. */
+bool infer_axes(InferContext *c, const Array *axes, int rank, bool *chosen);
+/* Integer list attribute of `count` items, each at least `lowest`; fills
+ * values with `fallback` when it is absent. */
+bool infer_ints(InferContext *c, const char *name, int count, int64_t lowest,
+                int64_t fallback, int64_t *values);
+/* A known extent or -1. */
+int64_t extent_known(Extent extent);
+
+/* ---- windows of convolutions and pools */
+
+typedef struct Window {
+    int rank; /* spatial axes */
+    int64_t kernel[MAX_RANK], stride[MAX_RANK], dilation[MAX_RANK];
+    int64_t lo[MAX_RANK], hi[MAX_RANK]; /* padding */
+    bool same; /* auto_pad SAME_*: lo and hi follow from the extents */
+    bool same_lower, ceil_mode;
+} Window;
+
+/* Reads and checks strides, dilations, pads, auto_pad and ceil_mode. */
+bool infer_window(InferContext *c, Window *w);
+/* The output extent of spatial axis `axis`; fills lo and hi for `same`
+ * where the extent is known. */
+bool infer_window_extent(InferContext *c, Window *w, int axis, Extent in,
+                         Extent *out);
+/* For definitions: the window of a node that passed its type rule. */
+Window window_of(const Node *node, int rank, const int64_t *kernel,
+                 const int64_t *in_dims);
+bool window_is_padded(const Window *w, const int64_t *in_dims,
+                      const int64_t *out_dims);
+
+/* ---- definitions */
+
+/* Reads `buffer`, broadcast to the stage that `b` builds. */
+const Expr *read_broadcast(const StageBuilder *b, const Buffer *buffer);
+/* Reads `buffer` at the stage's own indices. */
+const Expr *read_same(const StageBuilder *b, const Buffer *buffer);
+/* A temporary with the element type and shape given. */
+Buffer *define_temp(DefineContext *c, const char *name, DType dtype, int rank,
+                    const int64_t *dims);
+Buffer *define_temp_like(DefineContext *c, const char *name,
+                         const Buffer *like);
+/* A float constant of the expression's type. */
+const Expr *const_like(Arena *a, const Expr *like, double value);
+/* The lowest value: -inf or the type's minimum. */
+const Expr *lowest_of(Arena *a, DType dtype);
+/* Row-major element number of indices in dims, and the way back. */
+const Expr *flatten_index(Arena *a, int rank, const int64_t *dims,
+                          const Expr *const *index);
+void unflatten_index(Arena *a, const Expr *flat, int rank,
+                     const int64_t *dims, const Expr **index);
+/* max(x, y) etc. over longer forms used by several families. */
+const Expr *expr_sigmoid(Arena *a, const Expr *x);
+/* Sums `x` over reduction axes; accumulates in double for long sums. */
+DType sum_dtype(DType dtype, int64_t count);
+/* -axis counts from the end. */
+int normal_axis(int64_t axis, int rank);
+
+#endif

@@ -1,0 +1,92 @@
+/* Softmax and LogSoftmax over one axis, in three steps that cannot
+ * overflow: maximum, sum of exp(x - maximum), result. */
+#include "ops/rules.h"
+
+static bool infer_softmax(InferContext *c)
+{
+    const TensorType *x = infer_input(c, 0);
+    int axis;
+    if (!infer_types(c, 0, TYPES_FLOAT) || !infer_rank(c, 0, 1, MAX_RANK) ||
+        !infer_axis(c, "axis", attrs_int(&c->node->attrs, "axis", -1), x->rank,
+                    &axis))
+        return false;
+    infer_set(c, 0, x->dtype, x->rank, x->dims);
+    return true;
+}
+
+/* A stage's indices with `at` on the axis. */
+static const Expr *read_at(StageBuilder *b, const Buffer *buffer, int axis,
+                           const Expr *at)
+{
+    const Expr *index[MAX_RANK];
+    for (int i = 0; i < buffer->rank; i++)
+        index[i] = i == axis ? at : b->index[i];
+    return expr_read(b->arena, buffer, index);
+}
+
+static void define_either(DefineContext *c, bool is_log)
+{
+    const Buffer *x = c->in[0];
+    int axis = normal_axis(attrs_int(&c->node->attrs, "axis", -1), x->rank);
+    int64_t dims[MAX_RANK];
+    for (int i = 0; i < x->rank; i++)
+        dims[i] = i == axis ? 1 : x->dims[i];
+    Buffer *most = define_temp(c, "max", x->dtype, x->rank, dims);
+    Buffer *sum = define_temp(c, "sum", x->dtype, x->rank, dims);
+    StageBuilder b;
+
+    stage_begin(&b, c->def, most);
+    Arena *a = b.arena;
+    const Expr *k = stage_reduce(&b, x->dims[axis], "k");
+    stage_end_reduce(&b, "max", read_at(&b, x, axis, k));
+
+    stage_begin(&b, c->def, sum);
+    k = stage_reduce(&b, x->dims[axis], "k");
+    const Expr *shifted =
+        expr_sub(a, read_at(&b, x, axis, k), read_same(&b, most));
+    stage_end_reduce(&b, "sum", expr_unary(a, EX_EXP, shifted));
+
+    stage_begin(&b, c->def, c->out[0]);
+    const Expr *zero = expr_int(a, 0);
+    shifted = expr_sub(a, read_same(&b, x), read_at(&b, most, axis, zero));
+    const Expr *total = read_at(&b, sum, axis, zero);
+    stage_end(&b, is_log ? expr_sub(a, shifted, expr_unary(a, EX_LOG, total))
+                         : expr_div(a, expr_unary(a, EX_EXP, shifted), total));
+}
+
+static void define_softmax(DefineContext *c)
+{
+    define_either(c, false);
+}
+
+static void define_log_softmax(DefineContext *c)
+{
+    define_either(c, true);
+}
+
+static const AttrSpec axis_attrs[] = {{"axis", ATTR_INT, false}, {0}};
+
+static const Op op_softmax = {.name = "Softmax",
+                              .domain = "",
+                              .min_inputs = 1,
+                              .max_inputs = 1,
+                              .min_outputs = 1,
+                              .max_outputs = 1,
+                              .traits = OP_REDUCTION,
+                              .attrs = axis_attrs,
+                              .infer = infer_softmax,
+                              .define = define_softmax,
+                              .since = 13};
+static const Op op_log_softmax = {.name = "LogSoftmax",
+                                  .domain = "",
+                                  .min_inputs = 1,
+                                  .max_inputs = 1,
+                                  .min_outputs = 1,
+                                  .max_outputs = 1,
+                                  .traits = OP_REDUCTION,
+                                  .attrs = axis_attrs,
+                                  .infer = infer_softmax,
+                                  .define = define_log_softmax,
+                                  .since = 13};
+
+const Op *const ops_softmax[] = {&op_softmax, &op_log_softmax, NULL};
