@@ -16,6 +16,7 @@ typedef struct RefCall {
     const Array *const *in;
     Array *out[8];
     const char *error; /* set on failure: what is wrong */
+    Arena *scratch;    /* of reference_eval: freed when it returns */
 } RefCall;
 
 typedef struct RefOp {

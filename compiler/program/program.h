@@ -23,8 +23,8 @@ typedef struct ProgramBuffer {
     int64_t bytes;  /* storage, layout included */
     int64_t offset; /* in its blob; input or output number for those kinds */
     int first_step, last_step; /* live range, steps that touch it */
-    int alias_of;   /* another buffer whose storage it shares, or -1 */
-    const Array *value; /* constants: row-major, packed when written */
+    int alias_of;         /* another buffer whose storage it shares, or -1 */
+    const Array *value;   /* constants: row-major, packed when written */
     const Tensor *tensor; /* NULL for workspace */
 } ProgramBuffer;
 
@@ -41,8 +41,8 @@ typedef struct ProgramKernel {
 } ProgramKernel;
 
 typedef struct ProgramStep {
-    int kernel;  /* index in Program.kernels */
-    int *args;   /* a buffer index for each kernel parameter */
+    int kernel; /* index in Program.kernels */
+    int *args;  /* a buffer index for each kernel parameter */
     int arg_count;
     const Group *group; /* where it came from */
 } ProgramStep;
@@ -55,8 +55,8 @@ typedef struct Program {
     Vec(ProgramBuffer) buffers;
     Vec(ProgramStep) steps;
     int input_count, output_count;
-    int64_t arena_bytes;  /* planned */
-    int64_t arena_bound;  /* live-set lower bound over all steps */
+    int64_t arena_bytes; /* planned */
+    int64_t arena_bound; /* live-set lower bound over all steps */
     int64_t weight_bytes;
     bool taps; /* every tensor keeps its own storage, for comparison */
 } Program;
@@ -75,5 +75,13 @@ void program_plan_memory(Program *program);
 /* Invariants: no two live buffers overlap, all offsets in range. die()s. */
 void program_verify(const Program *program);
 void program_print(Str *out, const Program *program);
+/* Reads the printed form back: all but the kernels' loops, which have a
+ * text form of their own (kernel_print). */
+Program *program_parse(Arena *arena, Diag *diag, const char *text);
+/* Writes the constants to `path`, each packed in its layout at its offset;
+ * weight_bytes in all. False with a diagnostic when the file cannot be
+ * written. */
+bool program_write_weights(const Program *program, Diag *diag,
+                           const char *path);
 
 #endif

@@ -17,6 +17,15 @@ Schedule *schedule_new(Arena *arena, Diag *diag, const Definition *def);
 
 /* Substitutes the stage into all that read it. No reductions. */
 bool schedule_inline(Schedule *s, const char *stage);
+/* Two neighbouring axes of all stages and buffers become one, "A_B": a
+ * pixel axis instead of rows and columns. Applies before other loop
+ * primitives, where every buffer lets it: both axes whole, plain and next
+ * to each other in memory, without border. */
+bool schedule_collapse(Schedule *s, const char *outer, const char *inner);
+/* Splits an output (or any reduction) stage in two: STAGE_acc holds the
+ * reduction and STAGE copies it, so that it can be accumulated in
+ * registers and stored once. */
+bool schedule_cache(Schedule *s, const char *stage);
 /* axis = outer * factor + inner; a remainder becomes a nest of its own. The
  * new axes are AXIS.o and AXIS.i and take the place of the axis. */
 bool schedule_split(Schedule *s, const char *stage, const char *axis,

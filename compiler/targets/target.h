@@ -18,7 +18,8 @@ typedef enum TargetRun {
     RUN_EMULATED /* linked statically and run under `emulator` */
 } TargetRun;
 
-typedef struct Target {
+typedef struct Target Target;
+struct Target {
     const char *name;   /* "x86-64-v3" */
     const char *about;  /* one line for `assay list targets` */
     TargetCodegen codegen;
@@ -34,8 +35,11 @@ typedef struct Target {
     int64_t l1_bytes, l2_bytes; /* data caches of one core */
     TargetRun run;
     const char *cc;       /* compiler that links or compiles; "cc" */
-    const char *emulator; /* NULL, or "qemu-aarch64 -L ..." */
-} Target;
+    const char *emulator; /* NULL, or "qemu-aarch64" */
+    /* On one row a family: the host's own processor, as a row refined in
+     * the arena; gives NULL when the host is of another family. */
+    const Target *(*detect)(Arena *arena);
+};
 
 /* All rows, ending with NULL. "native" is resolved by target_find. */
 const Target *const *targets_all(void);

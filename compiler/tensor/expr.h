@@ -138,6 +138,9 @@ const Expr *expr_mul_int(Arena *a, const Expr *x, int64_t y);
 bool expr_equal(const Expr *x, const Expr *y); /* structural */
 bool expr_is_int(const Expr *x, int64_t value);
 bool expr_uses_var(const Expr *x, const Var *var);
+/* The node `x` over other arguments, through the builders above. */
+const Expr *expr_rebuild(Arena *a, const Expr *x, const Expr *const *arg,
+                         const Expr *outside);
 /* Replaces variables and buffers' reads; sharing is kept. */
 typedef struct ExprSubst ExprSubst;
 struct ExprSubst {

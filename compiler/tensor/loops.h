@@ -55,12 +55,14 @@ typedef struct Kernel {
 } Kernel;
 
 Stmt *stmt_block(Arena *a);
+/* No iterations give an empty block. */
 Stmt *stmt_for(Arena *a, LoopKind kind, const Var *var, int64_t extent,
                Stmt *body);
 Stmt *stmt_store(Arena *a, const Buffer *buffer, const Expr *offset,
                  const Expr *value);
 Stmt *stmt_if(Arena *a, const Expr *cond, Stmt *body);
 
+const char *loop_kind_name(LoopKind kind); /* "for", "parallel", ... */
 /* Storage elements of a buffer. */
 int64_t buffer_size(const Buffer *buffer);
 

@@ -1,0 +1,171 @@
+#include "base/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* A stream of the child that is read into a string. */
+typedef struct Capture {
+    Str *text; /* NULL: not captured */
+    int fd[2]; /* read end, write end; -1 when closed */
+} Capture;
+
+static bool open_capture(Capture *c, Str *text)
+{
+    *c = (Capture){text, {-1, -1}};
+    return !text || pipe2(c->fd, O_CLOEXEC) == 0;
+}
+
+static void close_end(Capture *c, int end)
+{
+    if (c->fd[end] >= 0)
+        close(c->fd[end]);
+    c->fd[end] = -1;
+}
+
+static void close_capture(Capture *c)
+{
+    close_end(c, 0);
+    close_end(c, 1);
+}
+
+/* Reads what both pipes hold until they close or time is up. Both at once:
+ * a child that fills one pipe while we wait on the other would hang. */
+static bool read_streams(Capture *captures, double deadline)
+{
+    for (;;) {
+        struct pollfd polls[2];
+        Capture *of[2];
+        nfds_t count = 0;
+        for (int i = 0; i < 2; i++) {
+            if (captures[i].fd[0] < 0)
+                continue;
+            of[count] = &captures[i];
+            polls[count++] = (struct pollfd){captures[i].fd[0], POLLIN, 0};
+        }
+        if (!count)
+            return true;
+        int wait = -1;
+        if (deadline > 0) {
+            double left = deadline - now();
+            if (left <= 0)
+                return false;
+            wait = (int)(left * 1e3) + 1;
+        }
+        if (poll(polls, count, wait) < 0 && errno != EINTR)
+            return true;
+        for (nfds_t i = 0; i < count; i++) {
+            if (!polls[i].revents)
+                continue;
+            char block[16384];
+            ssize_t size = read(polls[i].fd, block, sizeof block);
+            if (size > 0)
+                str_add_bytes(of[i]->text, block, (size_t)size);
+            else if (size == 0 || errno != EINTR)
+                close_end(of[i], 0);
+        }
+    }
+}
+
+/* Waits for the child itself, which may outlive its streams. */
+static void reap(pid_t pid, double deadline, ProcessResult *result)
+{
+    struct rusage usage;
+    int status;
+    for (;;) {
+        bool bounded = deadline > 0 && !result->timed_out;
+        pid_t got = wait4(pid, &status, bounded ? WNOHANG : 0, &usage);
+        if (got == pid)
+            break;
+        if (got < 0 && errno != EINTR) {
+            result->exit_code = -1;
+            return;
+        }
+        if (bounded && now() >= deadline) {
+            kill(pid, SIGKILL);
+            result->timed_out = true;
+        } else if (bounded) {
+            struct timespec pause = {0, 2000000};
+            nanosleep(&pause, NULL);
+        }
+    }
+    result->max_rss_kib = usage.ru_maxrss;
+    result->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    result->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+bool process_run(const char *const *argv, Str *out, Str *err, double timeout,
+                 ProcessResult *result)
+{
+    *result = (ProcessResult){.exit_code = -1};
+    Capture captures[2] = {{NULL, {-1, -1}}, {NULL, {-1, -1}}};
+    double start = now();
+    double deadline = timeout > 0 ? start + timeout : 0;
+    if (!open_capture(&captures[0], out) || !open_capture(&captures[1], err)) {
+        close_capture(&captures[0]);
+        return false;
+    }
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    for (int i = 0; i < 2; i++)
+        if (captures[i].fd[1] >= 0)
+            posix_spawn_file_actions_adddup2(&actions, captures[i].fd[1],
+                                             i + 1);
+    pid_t pid;
+    int fault = posix_spawnp(&pid, argv[0], &actions, NULL,
+                             (char *const *)(argv), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close_end(&captures[0], 1);
+    close_end(&captures[1], 1);
+    if (fault) {
+        close_capture(&captures[0]);
+        close_capture(&captures[1]);
+        errno = fault;
+        return false;
+    }
+    if (!read_streams(captures, deadline)) {
+        kill(pid, SIGKILL);
+        result->timed_out = true;
+    }
+    close_capture(&captures[0]);
+    close_capture(&captures[1]);
+    reap(pid, deadline, result);
+    result->seconds = now() - start;
+    return true;
+}
+
+bool process_ok(const char *const *argv, Str *err)
+{
+    ProcessResult result;
+    if (!process_run(argv, NULL, err, 0, &result)) {
+        str_addf(err, "%s: %s", argv[0], strerror(errno));
+        return false;
+    }
+    return result.exit_code == 0;
+}
+
+void process_describe(Str *out, const ProcessResult *result)
+{
+    if (result->timed_out)
+        str_addf(out, "killed after %.0f s", result->seconds);
+    else if (result->signal)
+        str_addf(out, "killed by SIG%s", sigabbrev_np(result->signal));
+    else
+        str_addf(out, "exit code %d", result->exit_code);
+}

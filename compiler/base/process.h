@@ -1,0 +1,28 @@
+/* Running other programs: the linker, the C compiler, the runner. */
+#ifndef ASSAY_BASE_PROCESS_H
+#define ASSAY_BASE_PROCESS_H
+
+#include <stdbool.h>
+
+#include "base/str.h"
+
+typedef struct ProcessResult {
+    int exit_code; /* -1 when a signal ended it */
+    int signal;    /* 0 when it exited */
+    bool timed_out;
+    double seconds;
+    long max_rss_kib;
+} ProcessResult;
+
+/* Runs argv[0], searched in PATH, with arguments up to a NULL, and waits.
+ * `out` and `err` receive its output streams; NULL leaves them where ours
+ * go. After `timeout` seconds (0: none) it is killed. False with errno set
+ * when it cannot be started at all. */
+bool process_run(const char *const *argv, Str *out, Str *err, double timeout,
+                 ProcessResult *result);
+/* True when it started and exited with 0. */
+bool process_ok(const char *const *argv, Str *err);
+/* "exit code 1", "killed by SIGSEGV", "killed after 60 s" */
+void process_describe(Str *out, const ProcessResult *result);
+
+#endif

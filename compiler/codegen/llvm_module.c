@@ -1,0 +1,188 @@
+/* Wrappers over the LLVM C API, and the program's `run`. */
+#include <string.h>
+
+#include "codegen/llvm.h"
+#include "runtime/abi.h"
+
+void module_open(Module *m, const Target *target, const char *name)
+{
+    memset(m, 0, sizeof *m);
+    m->arena = arena_new();
+    m->target = target;
+    m->context = LLVMContextCreate();
+    m->module = LLVMModuleCreateWithNameInContext(name, m->context);
+    m->builder = LLVMCreateBuilderInContext(m->context);
+    m->ptr = LLVMPointerTypeInContext(m->context, 0);
+    m->i64 = LLVMInt64TypeInContext(m->context);
+    m->i32 = LLVMInt32TypeInContext(m->context);
+    m->i8 = LLVMInt8TypeInContext(m->context);
+    m->i1 = LLVMInt1TypeInContext(m->context);
+    m->f32 = LLVMFloatTypeInContext(m->context);
+    m->f64 = LLVMDoubleTypeInContext(m->context);
+    m->void_ = LLVMVoidTypeInContext(m->context);
+}
+
+void module_close(Module *m)
+{
+    LLVMDisposeBuilder(m->builder);
+    if (m->module)
+        LLVMDisposeModule(m->module);
+    LLVMContextDispose(m->context);
+    arena_free(m->arena);
+}
+
+LLVMTypeRef module_type(const Module *m, DType dtype)
+{
+    switch (dtype) {
+    case DT_F64:
+        return m->f64;
+    case DT_F32:
+        return m->f32;
+    case DT_F16:
+        return LLVMHalfTypeInContext(m->context);
+    case DT_BF16:
+        return LLVMBFloatTypeInContext(m->context);
+    case DT_BOOL:
+        return m->i1;
+    default:
+        return LLVMIntTypeInContext(m->context,
+                                    (unsigned)dtype_size(dtype) * 8);
+    }
+}
+
+LLVMValueRef module_int(const Module *m, int64_t value)
+{
+    return LLVMConstInt(m->i64, (unsigned long long)value, 1);
+}
+
+LLVMValueRef module_intrinsic(Module *m, const char *name, LLVMTypeRef type,
+                              LLVMValueRef *args, unsigned count)
+{
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    LLVMValueRef fn = LLVMGetIntrinsicDeclaration(m->module, id, &type, 1);
+    return LLVMBuildCall2(m->builder, LLVMGlobalGetValueType(fn), fn, args,
+                          count, "");
+}
+
+void module_text_attribute(Module *m, LLVMValueRef function,
+                           const char *key, const char *value)
+{
+    LLVMAddAttributeAtIndex(
+        function, LLVMAttributeFunctionIndex,
+        LLVMCreateStringAttribute(m->context, key, (unsigned)strlen(key),
+                                  value, (unsigned)strlen(value)));
+}
+
+void module_attribute(Module *m, LLVMValueRef function, int index,
+                      const char *name, uint64_t value)
+{
+    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+    LLVMAddAttributeAtIndex(
+        function, (LLVMAttributeIndex)index,
+        LLVMCreateEnumAttribute(m->context, kind, value));
+}
+
+LLVMTypeRef module_kernel_type(const Module *m)
+{
+    LLVMTypeRef types[] = {m->ptr, m->ptr};
+    return LLVMFunctionType(m->void_, types, 2, 0);
+}
+
+LLVMValueRef module_run_field(Module *m, LLVMValueRef run, unsigned index)
+{
+    LLVMValueRef at = module_int(m, index);
+    LLVMValueRef p =
+        LLVMBuildInBoundsGEP2(m->builder, m->ptr, run, &at, 1, "");
+    return LLVMBuildLoad2(m->builder, m->ptr, p, "");
+}
+
+/* Calls run->on_step(user, step, is_end) when it is set. */
+static void emit_hook(Module *m, LLVMValueRef f, LLVMValueRef run, int step,
+                      int is_end)
+{
+    LLVMBuilderRef b = m->builder;
+    LLVMValueRef hook = module_run_field(m, run, 6);
+    LLVMBasicBlockRef call =
+        LLVMAppendBasicBlockInContext(m->context, f, "hook");
+    LLVMBasicBlockRef next =
+        LLVMAppendBasicBlockInContext(m->context, f, "step");
+    LLVMValueRef none =
+        LLVMBuildICmp(b, LLVMIntEQ, hook, LLVMConstNull(m->ptr), "");
+    LLVMBuildCondBr(b, none, next, call);
+    LLVMPositionBuilderAtEnd(b, call);
+    LLVMTypeRef types[] = {m->ptr, m->i32, m->i32};
+    LLVMValueRef args[] = {module_run_field(m, run, 7),
+                           LLVMConstInt(m->i32, (unsigned)step, 0),
+                           LLVMConstInt(m->i32, (unsigned)is_end, 0)};
+    LLVMBuildCall2(b, LLVMFunctionType(m->void_, types, 3, 0), hook, args, 3,
+                   "");
+    LLVMBuildBr(b, next);
+    LLVMPositionBuilderAtEnd(b, next);
+}
+
+static LLVMValueRef buffer_address(Module *m, const Program *p, int index,
+                                   LLVMValueRef run,
+                                   const LLVMValueRef base[4])
+{
+    const ProgramBuffer *pb = &p->buffers.data[index];
+    while (pb->alias_of >= 0 && pb->kind == PB_ARENA &&
+           p->buffers.data[pb->alias_of].kind != PB_ARENA)
+        pb = &p->buffers.data[pb->alias_of];
+    LLVMValueRef at = module_int(m, pb->offset);
+    (void)run;
+    if (pb->kind == PB_INPUT || pb->kind == PB_OUTPUT) {
+        LLVMValueRef slot = LLVMBuildInBoundsGEP2(
+            m->builder, m->ptr, base[pb->kind == PB_INPUT ? 0 : 1], &at, 1,
+            "");
+        return LLVMBuildLoad2(m->builder, m->ptr, slot, "");
+    }
+    return LLVMBuildInBoundsGEP2(m->builder, m->i8,
+                                 base[pb->kind == PB_CONSTANT ? 2 : 3], &at,
+                                 1, "");
+}
+
+void emit_model(Module *m, const Program *program)
+{
+    LLVMBuilderRef b = m->builder;
+    LLVMValueRef abi =
+        LLVMAddGlobal(m->module, m->i32, "assay_model_abi");
+    LLVMSetInitializer(abi, LLVMConstInt(m->i32, ASSAY_ABI_VERSION, 0));
+    LLVMSetGlobalConstant(abi, 1);
+    LLVMTypeRef types[] = {m->ptr};
+    LLVMValueRef f =
+        LLVMAddFunction(m->module, "assay_model_run",
+                        LLVMFunctionType(m->void_, types, 1, 0));
+    LLVMPositionBuilderAtEnd(
+        b, LLVMAppendBasicBlockInContext(m->context, f, "entry"));
+    LLVMValueRef run = LLVMGetParam(f, 0), base[4];
+    for (unsigned i = 0; i < 4; i++)
+        base[i] = module_run_field(m, run, i);
+    int most = 1;
+    for (int i = 0; i < program->steps.count; i++)
+        if (program->steps.data[i].arg_count > most)
+            most = program->steps.data[i].arg_count;
+    LLVMTypeRef args_type = LLVMArrayType2(m->ptr, (uint64_t)most);
+    LLVMValueRef args = LLVMBuildAlloca(b, args_type, "args");
+    for (int i = 0; i < program->steps.count; i++) {
+        const ProgramStep *step = &program->steps.data[i];
+        const char *name =
+            program->kernels.data[step->kernel].kernel->name;
+        LLVMValueRef kernel = LLVMGetNamedFunction(m->module, name);
+        if (!kernel)
+            kernel =
+                LLVMAddFunction(m->module, name, module_kernel_type(m));
+        emit_hook(m, f, run, i, 0);
+        for (int k = 0; k < step->arg_count; k++) {
+            LLVMValueRef at = module_int(m, k);
+            LLVMValueRef slot =
+                LLVMBuildInBoundsGEP2(b, m->ptr, args, &at, 1, "");
+            LLVMBuildStore(b, buffer_address(m, program, step->args[k], run,
+                                             base),
+                           slot);
+        }
+        LLVMValueRef pass[] = {run, args};
+        LLVMBuildCall2(b, module_kernel_type(m), kernel, pass, 2, "");
+        emit_hook(m, f, run, i, 1);
+    }
+    LLVMBuildRetVoid(b);
+}

@@ -1,0 +1,45 @@
+/* Nodes that passes make; see make.h. */
+#include "ops/make.h"
+
+#include "ops/op.h"
+
+static Tensor *make(Graph *g, Node *node)
+{
+    if (!op_infer(g, node))
+        die("a node that a pass made does not type: %s \"%s\"", node->op->name,
+            node->name);
+    return node->outputs.data[0];
+}
+
+Tensor *op_make_transpose(Graph *g, const char *name, Tensor *x,
+                          const int *perm)
+{
+    int64_t values[MAX_RANK];
+    Node *node = graph_add_node(g, "Transpose", name, &x, 1, 1);
+
+    for (int i = 0; i < x->type.rank; i++)
+        values[i] = perm[i];
+    attrs_set_ints(g->arena, &node->attrs, "perm", values, x->type.rank);
+    return make(g, node);
+}
+
+Tensor *op_make_reshape(Graph *g, const char *name, Tensor *x,
+                        const TensorType *type)
+{
+    int64_t dims[MAX_RANK];
+
+    for (int i = 0; i < type->rank; i++)
+        dims[i] = type->dims[i].value;
+    Tensor *shape =
+        graph_add_constant(g, NULL, array_ints(g->arena, dims, type->rank));
+    Tensor *inputs[2] = {x, shape};
+    Node *node = graph_add_node(g, "Reshape", name, inputs, 2, 1);
+    /* An extent of 0 in the operand then means 0, not "as the input". */
+    attrs_set_int(g->arena, &node->attrs, "allowzero", 1);
+    return make(g, node);
+}
+
+Tensor *op_make_relayout(Graph *g, const char *name, Tensor *x)
+{
+    return make(g, graph_add_node(g, "Relayout", name, &x, 1, 1));
+}

@@ -1,0 +1,22 @@
+/* Nodes that passes make: the few operators a pass needs to write its
+ * result down, so that no pass names an operator. */
+#ifndef ASSAY_OPS_MAKE_H
+#define ASSAY_OPS_MAKE_H
+
+#include "graph/graph.h"
+
+/* Each adds a node with inferred types at the end of the list and returns
+ * its output; the caller moves the node where it belongs. `name` may be
+ * NULL. */
+
+/* Output axis i is axis perm[i] of `x`. */
+Tensor *op_make_transpose(Graph *g, const char *name, Tensor *x,
+                          const int *perm);
+/* The elements of `x` in row-major order under the shape of `type`, whose
+ * extents are constant. */
+Tensor *op_make_reshape(Graph *g, const char *name, Tensor *x,
+                        const TensorType *type);
+/* A copy of `x`, which the caller gives another layout. */
+Tensor *op_make_relayout(Graph *g, const char *name, Tensor *x);
+
+#endif

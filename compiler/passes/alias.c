@@ -1,0 +1,153 @@
+/* Nodes that only rename memory: reshapes and transposes whose result can
+ * lie exactly where their operand does. The layout pass asks for the layout
+ * that makes it so, the program whether it was chosen. */
+#include "passes/util.h"
+
+/* The place of axis `axis` in a layout without blocks. */
+static int place_of(const Layout *layout, int axis)
+{
+    for (int i = 0; i < layout->count; i++)
+        if (layout->dim[i].axis == axis)
+            return i;
+    return -1;
+}
+
+/* The layout under which a transpose's result lies as its operand does. */
+static Layout permuted_alias(const Layout *in, int rank, const int *perm)
+{
+    Layout out = *in;
+
+    for (int i = 0; i < rank; i++) {
+        int place = place_of(in, perm[i]);
+        out.dim[place].axis = i;
+        out.lo[i] = in->lo[perm[i]];
+        out.hi[i] = in->hi[perm[i]];
+    }
+    return out;
+}
+
+/* The layout under which a reshape's result lies as its operand does.
+ * Axes of both sides are matched in runs of equal products; a run can
+ * change its axes only where they are neighbours in memory and in order.
+ * False when there is none. */
+static bool reshaped_alias(const Layout *in, int in_rank,
+                           const int64_t *in_dims, int out_rank,
+                           const int64_t *out_dims, Layout *out)
+{
+    int run_of[MAX_RANK], run_first[MAX_RANK + 1], runs = 0, i = 0, j = 0;
+
+    if (layout_has_border(in) || in->count != in_rank)
+        return false;
+    while (i < in_rank || j < out_rank) {
+        int64_t a = 1, b = 1;
+        int first = i;
+        run_first[runs] = j;
+        do {
+            if (i < in_rank && (a <= b || j == out_rank))
+                a *= in_dims[i++];
+            else if (j < out_rank)
+                b *= out_dims[j++];
+            else
+                return false;
+        } while (a != b);
+        /* Trailing ones belong to the last run. */
+        if (i == in_rank)
+            while (j < out_rank && out_dims[j] == 1)
+                j++;
+        if (j == out_rank)
+            while (i < in_rank && in_dims[i] == 1)
+                i++;
+        for (int k = first; k < i; k++)
+            run_of[k] = runs;
+        if (++runs == MAX_RANK && (i < in_rank || j < out_rank))
+            return false;
+    }
+    run_first[runs] = out_rank;
+    *out = (Layout){0};
+    int last_axis = -1;
+    bool done[MAX_RANK] = {false};
+    for (int place = 0; place < in->count; place++) {
+        int axis = in->dim[place].axis;
+        if (in_dims[axis] == 1)
+            continue;
+        int run = run_of[axis];
+        bool follows = last_axis >= 0 && run_of[last_axis] == run;
+        if (follows ? axis < last_axis : done[run])
+            return false;
+        last_axis = axis;
+        if (!follows) {
+            /* A run must start with its first axis that is not 1. */
+            for (int k = 0; k < axis; k++)
+                if (run_of[k] == run && in_dims[k] != 1)
+                    return false;
+            for (int k = run_first[run]; k < run_first[run + 1]; k++)
+                out->dim[out->count++].axis = k;
+            done[run] = true;
+        }
+    }
+    /* Runs of extent 1 lie anywhere. */
+    for (int run = 0; run < runs; run++)
+        if (!done[run])
+            for (int k = run_first[run]; k < run_first[run + 1]; k++)
+                out->dim[out->count++].axis = k;
+    return true;
+}
+
+bool layouts_same_storage(const Layout *a, const Layout *b,
+                          const int64_t *dims)
+{
+    int i = 0, k = 0;
+
+    if (layout_has_border(a) || layout_has_border(b))
+        return layout_equal(a, b);
+    for (;;) {
+        while (i < a->count && dims[a->dim[i].axis] == 1)
+            i++;
+        while (k < b->count && dims[b->dim[k].axis] == 1)
+            k++;
+        if (i == a->count || k == b->count)
+            return i == a->count && k == b->count;
+        if (a->dim[i++].axis != b->dim[k++].axis)
+            return false;
+    }
+}
+
+bool node_alias_layout(Arena *scratch, const Node *node, Layout *layout)
+{
+    Tensor *x = node_input(node, 0), *y = node_only_output(node);
+    int64_t in_dims[MAX_RANK], out_dims[MAX_RANK];
+    int perm[MAX_RANK];
+
+    if (!x || !y || x->value || !node_is_pure(node) ||
+        !type_is_static(&x->type) || !type_is_static(&y->type))
+        return false;
+    tensor_dims(&x->type, in_dims);
+    tensor_dims(&y->type, out_dims);
+    if (node->op->traits & OP_RESHAPE) {
+        if (!reshaped_alias(&x->layout, x->type.rank, in_dims, y->type.rank,
+                            out_dims, layout))
+            return false;
+    } else if ((node->op->traits & OP_INJECTIVE) &&
+               node_permutation(scratch, node, perm)) {
+        *layout = permuted_alias(&x->layout, x->type.rank, perm);
+    } else {
+        return false;
+    }
+    /* Axes of extent 1 may lie anywhere: prefer the plain form. */
+    Layout plain = layout_row_major(y->type.rank);
+    if (layouts_same_storage(layout, &plain, out_dims))
+        *layout = plain;
+    return true;
+}
+
+bool node_is_alias(Arena *scratch, const Node *node)
+{
+    Tensor *x = node_input(node, 0), *y = node_only_output(node);
+    int64_t dims[MAX_RANK];
+    Layout layout;
+
+    if (!x || !y || y->is_output || !node_alias_layout(scratch, node, &layout))
+        return false;
+    tensor_dims(&y->type, dims);
+    return layouts_same_storage(&layout, &y->layout, dims);
+}

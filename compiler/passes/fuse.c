@@ -1,0 +1,237 @@
+/* Groups of nodes that become one kernel.
+ *
+ * Input: a typed graph with layouts. Output: Graph.groups, in an order
+ * that respects data flow; every node is in exactly one.
+ *
+ * A group starts at a node and grows forward over elementwise nodes whose
+ * result has the shape of the group's, so that the epilogue of an anchor
+ * (bias, residual sum, activation) runs before its result is stored.
+ * Several ways out of the group are followed for a few nodes: when they
+ * meet again (x * sigmoid(x)) the whole is taken, otherwise none of it.
+ *
+ * Invariant: exactly one tensor leaves a group, that of its last node, and
+ * a graph output is never inside. With one way out, and the nodes taken in
+ * topological order, no other operand can depend on the group: groups
+ * cannot form a cycle. Source for the classes of nodes: Chen et al., TVM,
+ * OSDI 2018, section 3.1. */
+#include "passes/util.h"
+
+/* Bounds on work: nodes looked at without a commitment, and nodes of one
+ * group, so that endless elementwise chains stay linear. */
+enum { MAX_LOOKAHEAD = 24, MAX_GROUP = 48 };
+
+typedef struct FusePass {
+    Graph *g;
+    Arena *scratch;
+    int *position; /* of a node in the list, by id */
+} FusePass;
+
+typedef struct Growth {
+    Vec(Node *) nodes;
+    TensorType shape; /* of the result */
+    TensorType wide;  /* of a row before its reduction; rank -1: none */
+    Node *anchor;
+} Growth;
+
+static bool contains(const Growth *w, const Node *node)
+{
+    for (int i = w->nodes.count - 1; i >= 0; i--)
+        if (w->nodes.data[i] == node)
+            return true;
+    return false;
+}
+
+static bool is_plain_elementwise(const Node *node)
+{
+    return (node->op->traits & OP_ELEMENTWISE) &&
+           !(node->op->traits & (OP_IMPURE | OP_ANCHOR)) && !node->no_fuse &&
+           node->outputs.count == 1 && node->outputs.data[0] &&
+           node->op->define;
+}
+
+/* A sum or the like over whole rows: each input element is read once, and
+ * the reduced axes stay with extent 1, so that results broadcast back. */
+static bool is_row_reduction(FusePass *p, const Node *node)
+{
+    const Tensor *x = node_input(node, 0);
+
+    if (!(node->op->traits & OP_REDUCTION) || node->no_fuse ||
+        (node->op->traits & (OP_ANCHOR | OP_IMPURE)) || !x ||
+        node->outputs.count != 1 || !node->outputs.data[0] ||
+        x->type.rank != node->outputs.data[0]->type.rank)
+        return false;
+    Definition *def = define_node(p->scratch, node);
+    if (!def || def->stages.count == 0)
+        return false;
+    const Stage *s = def->stages.data[0];
+    int64_t reads = 1;
+    for (int i = 0; i < s->axis_count; i++)
+        reads *= s->axis[i].extent;
+    for (int i = 0; i < s->reduce_count; i++)
+        reads *= s->reduce[i].extent;
+    if (s->reduce_count == 0 || reads != type_count(&x->type))
+        return false;
+    /* Later stages may only finish the result (a mean's division). */
+    for (int i = 1; i < def->stages.count; i++)
+        if (def->stages.data[i]->reduce_count)
+            return false;
+    const TensorType *y = &node->outputs.data[0]->type;
+    int last = x->type.rank - 1;
+    if (last < 0 || y->dims[last].value != 1)
+        return false;
+    for (int i = 0; i < last; i++)
+        if (!extent_equal(x->type.dims[i], y->dims[i]))
+            return false;
+    return true;
+}
+
+/* Whether `node`, which reads a tensor of the group, may join it. */
+static bool can_join(FusePass *p, const Growth *w, const Node *node)
+{
+    const Tensor *y = node->outputs.count ? node->outputs.data[0] : NULL;
+
+    if (!y || node->group)
+        return false;
+    if (is_plain_elementwise(node))
+        return shapes_equal(&y->type, &w->shape) ||
+               (w->wide.rank >= 0 && shapes_equal(&y->type, &w->wide));
+    /* A second pass over the same rows: variance after mean. */
+    return w->wide.rank >= 0 && is_row_reduction(p, node) &&
+           shapes_equal(&node->inputs.data[0]->type, &w->wide);
+}
+
+/* Tensors of the group that are used outside, or are graph outputs. */
+static int count_open(const Growth *w, Node **next, const int *position)
+{
+    int open = 0;
+
+    *next = NULL;
+    for (int i = 0; i < w->nodes.count; i++) {
+        const Tensor *t = w->nodes.data[i]->outputs.data[0];
+        bool is_open = t->is_output;
+        for (int k = 0; k < t->users.count; k++) {
+            Node *user = t->users.data[k];
+            if (contains(w, user))
+                continue;
+            is_open = true;
+            if (!*next || position[user->id] < position[(*next)->id])
+                *next = user;
+        }
+        open += is_open;
+    }
+    return open;
+}
+
+static bool has_inner_output(const Growth *w)
+{
+    for (int i = 0; i < w->nodes.count; i++)
+        if (w->nodes.data[i]->outputs.data[0]->is_output)
+            return true;
+    return false;
+}
+
+/* Joins nodes in list order while they may, and keeps the longest prefix
+ * with a single way out. */
+static void grow(FusePass *p, Growth *w)
+{
+    int good = w->nodes.count;
+    Node *next;
+
+    count_open(w, &next, p->position);
+    while (next && w->nodes.count - good < MAX_LOOKAHEAD &&
+           w->nodes.count < MAX_GROUP && !has_inner_output(w) &&
+           can_join(p, w, next)) {
+        vec_push(p->scratch, &w->nodes, next);
+        if (count_open(w, &next, p->position) == 1)
+            good = w->nodes.count;
+    }
+    w->nodes.count = good;
+}
+
+/* Elementwise chains may run into a reduction that reads each element
+ * once: the values then need no memory of their own. */
+static void grow_into_reduction(FusePass *p, Growth *w)
+{
+    const Tensor *t = w->nodes.data[w->nodes.count - 1]->outputs.data[0];
+    Node *user = tensor_only_user(t);
+
+    if (w->anchor || !user || t->is_output || t->users.count != 1 ||
+        user->group || user->inputs.data[0] != t || !is_row_reduction(p, user))
+        return;
+    for (int i = 0; i < w->nodes.count; i++)
+        if (!(w->nodes.data[i]->op->traits & OP_ELEMENTWISE))
+            return;
+    w->wide = w->shape;
+    w->shape = user->outputs.data[0]->type;
+    w->anchor = user;
+    vec_push(p->scratch, &w->nodes, user);
+    grow(p, w);
+}
+
+/* Nodes that are aliases stay alone: there they cost nothing, and as the
+ * head of a group they would be computed. */
+static void start_group(FusePass *p, Node *node)
+{
+    Graph *g = p->g;
+    Growth w = {.wide = {.rank = -1}};
+    bool alone = node->no_fuse || !node_is_pure(node) ||
+                 node->outputs.count != 1 || !node->outputs.data[0] ||
+                 !node->op->define || (node->op->traits & OP_RESHAPE) ||
+                 node_is_alias(p->scratch, node);
+
+    vec_push(p->scratch, &w.nodes, node);
+    if (node->op->traits & (OP_ANCHOR | OP_REDUCTION))
+        w.anchor = node;
+    if (!alone) {
+        w.shape = node->outputs.data[0]->type;
+        if (is_row_reduction(p, node))
+            w.wide = node->inputs.data[0]->type;
+        grow(p, &w);
+        grow_into_reduction(p, &w);
+    }
+    Group *group = ARENA_NEW(g->arena, Group);
+    group->anchor = w.anchor;
+    for (int i = 0; i < w.nodes.count; i++) {
+        vec_push(g->arena, &group->nodes, w.nodes.data[i]);
+        w.nodes.data[i]->group = group;
+    }
+}
+
+void pass_fuse(PassContext *c)
+{
+    Graph *g = c->graph;
+
+    if (c->opt_level == 0) {
+        graph_group_alone(g);
+        return;
+    }
+    FusePass p = {.g = g, .scratch = arena_new()};
+    p.position = ARENA_ARRAY(p.scratch, int, g->next_id + 1);
+    for (int i = 0; i < g->nodes.count; i++) {
+        p.position[g->nodes.data[i]->id] = i;
+        g->nodes.data[i]->group = NULL;
+    }
+    /* Anchors choose first: a sum of two convolutions becomes the epilogue
+     * of the later one, whose operands are all there by then. */
+    for (int i = g->nodes.count - 1; i >= 0; i--) {
+        Node *node = g->nodes.data[i];
+        if (!node->group && (node->op->traits & OP_ANCHOR))
+            start_group(&p, node);
+    }
+    for (int i = 0; i < g->nodes.count; i++) {
+        if (!g->nodes.data[i]->group)
+            start_group(&p, g->nodes.data[i]);
+    }
+    /* A group runs where its last node stands: its operands are there, and
+     * nobody needs its result earlier. */
+    g->groups.count = 0;
+    for (int i = 0; i < g->nodes.count; i++) {
+        Node *node = g->nodes.data[i];
+        Group *group = node->group;
+        if (group->nodes.data[group->nodes.count - 1] != node)
+            continue;
+        group->id = g->groups.count;
+        vec_push(g->arena, &g->groups, group);
+    }
+    arena_free(p.scratch);
+}

@@ -1,0 +1,60 @@
+/* Types and shapes.
+ *
+ * Input: a sorted graph with typed inputs and constants. Output: every
+ * tensor has a type. All faults are reported, each once: a node behind a
+ * fault is passed over.
+ *
+ * Small integer results whose operands are all known are evaluated on the
+ * way and become constants, since the type rules of Reshape, Slice and the
+ * like need their values: models compute shapes with ordinary nodes. */
+#include "passes/util.h"
+
+enum { MAX_SHAPE_ELEMENTS = 1024 };
+
+static bool has_unknown_input(const Node *node)
+{
+    for (int i = 0; i < node->inputs.count; i++) {
+        Tensor *t = node->inputs.data[i];
+        if (t && (t->type.dtype == DT_INVALID || t->type.rank < 0))
+            return true;
+    }
+    return false;
+}
+
+static bool is_shape_arithmetic(const Node *node)
+{
+    if (!node_is_pure(node) || !node_is_constant(node))
+        return false;
+    for (int i = 0; i < node->outputs.count; i++) {
+        const Tensor *t = node->outputs.data[i];
+        if (!t)
+            continue;
+        int64_t count = type_count(&t->type);
+        if (dtype_is_float(t->type.dtype) || t->type.rank > 1 || count < 0 ||
+            count > MAX_SHAPE_ELEMENTS)
+            return false;
+    }
+    return true;
+}
+
+void pass_infer(PassContext *c)
+{
+    Graph *g = c->graph;
+    bool changed = false;
+
+    for (int i = 0; i < g->nodes.count; i++) {
+        Node *node = g->nodes.data[i];
+        if (has_unknown_input(node) || !op_infer(g, node))
+            continue;
+        if (!c->evaluate || !is_shape_arithmetic(node))
+            continue;
+        const Array **values =
+            ARENA_ARRAY(g->arena, const Array *, node->outputs.count + 1);
+        if (c->evaluate(g->arena, g, node, values)) {
+            node_replace_by_constants(g, node, values);
+            changed = true;
+        }
+    }
+    if (changed)
+        graph_sweep(g);
+}

@@ -1,0 +1,61 @@
+/* What several passes need: looking at what a node computes through its
+ * definition, so that no pass names an operator, and dropping dead code. */
+#ifndef ASSAY_PASSES_UTIL_H
+#define ASSAY_PASSES_UTIL_H
+
+#include "graph/graph.h"
+#include "ops/op.h"
+#include "passes/passes.h"
+
+/* The definition of one node; buffers are named in0, in1, ... and out0,
+ * ... NULL when the operator has none, a type is not static, or the node
+ * has more operands than a definition can take. */
+Definition *define_node(Arena *arena, const Node *node);
+
+/* True when output 0 equals input 0 element by element. */
+bool node_is_copy(Arena *arena, const Node *node);
+/* True when output axis i is input axis perm[i] of input 0 and nothing
+ * else happens. */
+bool node_permutation(Arena *arena, const Node *node, int perm[MAX_RANK]);
+/* How far outside its extents the node reads operand `operand`, by axis,
+ * where it takes zero for what it finds there. False when it never reads
+ * outside, or takes something else than zero. */
+bool node_input_border(Arena *arena, const Node *node, int operand,
+                       int64_t lo[MAX_RANK], int64_t hi[MAX_RANK]);
+
+/* The layout under which the output of a reshape or transpose lies exactly
+ * as its operand does; false when there is none. */
+bool node_alias_layout(Arena *scratch, const Node *node, Layout *layout);
+/* True when the output has that layout, so that no work is left. */
+bool node_is_alias(Arena *scratch, const Node *node);
+/* Both layouts put every element of the shape at the same offset. */
+bool layouts_same_storage(const Layout *a, const Layout *b,
+                          const int64_t *dims);
+
+/* Operand `index`, NULL when left out. */
+Tensor *node_input(const Node *node, int index);
+/* The only output in use; NULL when there are several or none. */
+Tensor *node_only_output(const Node *node);
+bool node_is_pure(const Node *node);
+/* All inputs are constants or left out. */
+bool node_is_constant(const Node *node);
+bool types_equal(const TensorType *a, const TensorType *b);
+bool shapes_equal(const TensorType *a, const TensorType *b);
+void tensor_dims(const TensorType *type, int64_t dims[MAX_RANK]);
+/* The single node that uses the tensor (perhaps several times), or NULL. */
+Node *tensor_only_user(const Tensor *tensor);
+
+/* Replaces all uses of each output by a constant. An output that is a
+ * graph output keeps its node. */
+void node_replace_by_constants(Graph *g, Node *node,
+                               const Array *const *values);
+
+/* Removes nodes that no output needs, then constants without users.
+ * Linear in the size of the graph. */
+void graph_sweep(Graph *g);
+/* Makes every node a group of its own, in place of former groups. */
+void graph_group_alone(Graph *g);
+/* Gives every tensor a row-major layout. */
+void graph_layout_row_major(Graph *g);
+
+#endif

@@ -1,0 +1,297 @@
+/* From groups to a program: each group is defined, scheduled and lowered,
+ * and becomes a kernel call. Groups with equal definitions and layouts are
+ * scheduled once; equal kernels are kept once. */
+#include <string.h>
+
+#include "base/hash.h"
+#include "passes/util.h"
+#include "program/define.h"
+#include "schedules/choose.h"
+
+/* A scheduled definition, for the next group with the same text. */
+typedef struct Scheduled {
+    const Kernel *kernel; /* as lowered, with this definition's names */
+    int index;            /* of the shared kernel in the program */
+} Scheduled;
+
+typedef struct Builder {
+    Program *p;
+    Arena *arena;
+    Diag *diag;
+    Graph *g;
+    bool naive;
+    int *buffer_of; /* by tensor id; -1: none */
+    Map scheduled;  /* by definition and layouts */
+    Map by_hash;    /* kernels */
+    Map constants;  /* by value and layout */
+    Map names;      /* of constants, to tell copies apart */
+} Builder;
+
+static int add_buffer(Builder *b, ProgramBuffer buffer)
+{
+    buffer.bytes = layout_size(&buffer.layout, buffer.rank, buffer.dims) *
+                   (int64_t)dtype_size(buffer.dtype);
+    buffer.alias_of = -1;
+    buffer.last_step = -1;
+    vec_push(b->arena, &b->p->buffers, buffer);
+    return b->p->buffers.count - 1;
+}
+
+static int add_tensor_buffer(Builder *b, const Tensor *t,
+                             ProgramBufferKind kind, int64_t offset)
+{
+    ProgramBuffer buffer = {.name = t->name,
+                            .kind = kind,
+                            .dtype = t->type.dtype,
+                            .rank = t->type.rank,
+                            .layout = t->layout,
+                            .offset = offset,
+                            .tensor = t};
+
+    for (int i = 0; i < t->type.rank; i++)
+        buffer.dims[i] = t->type.dims[i].value;
+    int index = add_buffer(b, buffer);
+    b->buffer_of[t->id] = index;
+    return index;
+}
+
+/* A constant in the layout that a kernel wants. One value that kernels
+ * want in two layouts is stored twice. */
+static int constant_buffer(Builder *b, const Tensor *t, const Buffer *param)
+{
+    Str key = {0};
+
+    str_addf(&key, "%p ", (const void *)t->value);
+    layout_print(&key, &param->layout);
+    const int *known = map_get(&b->constants, str_text(&key));
+    if (known) {
+        str_free(&key);
+        return *known;
+    }
+    ProgramBuffer buffer = {.name = t->name,
+                            .kind = PB_CONSTANT,
+                            .dtype = t->type.dtype,
+                            .rank = t->type.rank,
+                            .layout = param->layout,
+                            .value = t->value,
+                            .tensor = t};
+    for (int i = 0; i < t->type.rank; i++)
+        buffer.dims[i] = t->type.dims[i].value;
+    for (int n = 2; map_get(&b->names, buffer.name); n++)
+        buffer.name = arena_printf(b->arena, "%s.%d", t->name, n);
+    map_set(&b->names, buffer.name, b);
+    int *index = ARENA_NEW(b->arena, int);
+    *index = add_buffer(b, buffer);
+    map_set(&b->constants, arena_strdup(b->arena, str_text(&key)), index);
+    str_free(&key);
+    return *index;
+}
+
+static int workspace_buffer(Builder *b, const Kernel *kernel,
+                            const Buffer *param, int step)
+{
+    ProgramBuffer buffer = {.kind = PB_ARENA,
+                            .dtype = param->dtype,
+                            .rank = param->rank,
+                            .layout = param->layout};
+
+    buffer.name =
+        arena_printf(b->arena, "%s.%s.%d", kernel->name, param->name, step);
+    memcpy(buffer.dims, param->dims, sizeof buffer.dims);
+    return add_buffer(b, buffer);
+}
+
+/* Text that decides the kernel: definition, layouts, kind of schedule. */
+static const char *schedule_key(Builder *b, const GroupDefinition *d)
+{
+    Str key = {0};
+
+    str_addf(&key, "%d\n", b->naive);
+    definition_print(&key, d->def);
+    for (int i = 0; i < d->bindings.count; i++) {
+        str_addf(&key, "%s ", d->bindings.data[i].buffer->name);
+        layout_print(&key, &d->bindings.data[i].tensor->layout);
+        str_add(&key, "\n");
+    }
+    const char *text = arena_strdup(b->arena, str_text(&key));
+    str_free(&key);
+    return text;
+}
+
+/* in_place by kernel parameter instead of by definition buffer. */
+static const bool *params_in_place(Builder *b, const GroupDefinition *d,
+                                   const Kernel *kernel)
+{
+    bool *by_buffer = define_in_place(b->arena, d);
+    bool *by_param = ARENA_ARRAY(b->arena, bool, kernel->params.count + 1);
+
+    for (int i = 0; i < kernel->params.count; i++)
+        for (int k = 0; k < d->def->buffers.count; k++)
+            if (strcmp(kernel->params.data[i]->name,
+                       d->def->buffers.data[k]->name) == 0)
+                by_param[i] = by_buffer[k];
+    return by_param;
+}
+
+static Schedule *make_schedule(Builder *b, const GroupDefinition *d)
+{
+    Schedule *s = schedule_new(b->arena, b->diag, d->def);
+
+    for (int i = 0; i < d->bindings.count; i++) {
+        const Tensor *t = d->bindings.data[i].tensor;
+        if (!layout_is_row_major(&t->layout, t->type.rank))
+            schedule_pack(s, d->bindings.data[i].buffer->name, t->layout);
+    }
+    return s;
+}
+
+static Scheduled *schedule_group(Builder *b, const GroupDefinition *d)
+{
+    const char *key = schedule_key(b, d);
+    Scheduled *known = map_get(&b->scheduled, key);
+    int errors = b->diag->errors.count;
+    Str trace = {0};
+
+    if (known)
+        return known;
+    Schedule *s = make_schedule(b, d);
+    /* No template for it: the naive schedule is always valid. */
+    if (!b->naive && !schedule_choose(s, b->p->target)) {
+        if (b->diag->errors.count > errors)
+            return NULL;
+        s = make_schedule(b, d);
+    }
+    Kernel *kernel = schedule_lower(s, b->arena);
+    if (!kernel)
+        return NULL;
+    kernel->name = arena_printf(b->arena, "%s_%08x", d->def->name,
+                                (unsigned)(kernel->hash & 0xffffffffu));
+    known = ARENA_NEW(b->arena, Scheduled);
+    known->kernel = kernel;
+    known->index = -1;
+    map_set(&b->scheduled, key, known);
+    const char *hash =
+        arena_printf(b->arena, "%016llx", (unsigned long long)kernel->hash);
+    Scheduled *same = map_get(&b->by_hash, hash);
+    if (same) {
+        known->index = same->index;
+        return known;
+    }
+    schedule_print_trace(&trace, s);
+    ProgramKernel made = {.kernel = kernel,
+                          .def = d->def,
+                          .trace = arena_strdup(b->arena, str_text(&trace)),
+                          .in_place = params_in_place(b, d, kernel)};
+    str_free(&trace);
+    known->index = b->p->kernels.count;
+    vec_push(b->arena, &b->p->kernels, made);
+    map_set(&b->by_hash, hash, known);
+    return known;
+}
+
+static int argument(Builder *b, const GroupDefinition *d, const Kernel *kernel,
+                    const Buffer *param)
+{
+    const Tensor *t = binding_find(d, param->name);
+
+    if (!t)
+        return workspace_buffer(b, kernel, param, b->p->steps.count);
+    if (t->value)
+        return constant_buffer(b, t, param);
+    if (b->buffer_of[t->id] >= 0)
+        return b->buffer_of[t->id];
+    if (param->role == BUF_INPUT)
+        die("group reads \"%s\" before it is computed", t->name);
+    return add_tensor_buffer(b, t, PB_ARENA, 0);
+}
+
+static bool build_group(Builder *b, const Group *group)
+{
+    GroupDefinition d;
+
+    if (group->nodes.count == 1) {
+        const Node *node = group->nodes.data[0];
+        Arena *scratch = arena_new();
+        bool alias = node_is_alias(scratch, node);
+        arena_free(scratch);
+        int from = alias ? b->buffer_of[node->inputs.data[0]->id] : -1;
+        if (from >= 0 && b->p->buffers.data[from].kind != PB_OUTPUT) {
+            int to = add_tensor_buffer(b, node_only_output(node), PB_ARENA, 0);
+            b->p->buffers.data[to].alias_of = from;
+            return true;
+        }
+    }
+    if (!define_group(b->arena, b->diag, b->g, group, &d))
+        return false;
+    Scheduled *scheduled = schedule_group(b, &d);
+    if (!scheduled)
+        return false;
+    const Kernel *kernel = scheduled->kernel;
+    ProgramStep step = {.kernel = scheduled->index,
+                        .arg_count = kernel->params.count,
+                        .group = group};
+    step.args = ARENA_ARRAY(b->arena, int, step.arg_count + 1);
+    for (int i = 0; i < step.arg_count; i++)
+        step.args[i] = argument(b, &d, kernel, kernel->params.data[i]);
+    vec_push(b->arena, &b->p->steps, step);
+    return true;
+}
+
+static bool add_interface(Builder *b)
+{
+    Graph *g = b->g;
+    bool ok = true;
+
+    for (int i = 0; i < g->inputs.count; i++) {
+        const Tensor *t = g->inputs.data[i];
+        bool known = t->type.rank >= 0;
+        for (int k = 0; k < t->type.rank; k++)
+            known &= t->type.dims[k].value >= 0;
+        if (known)
+            add_tensor_buffer(b, t, PB_INPUT, i);
+        else
+            ok = diag_error(b->diag,
+                            "input \"%s\" has an extent without an upper "
+                            "bound; give its dimension a value with --dim "
+                            "NAME=VALUE",
+                            t->name);
+    }
+    for (int i = 0; i < g->outputs.count; i++) {
+        const Tensor *t = g->outputs.data[i];
+        if (t->producer && t->type.rank >= 0)
+            add_tensor_buffer(b, t, PB_OUTPUT, i);
+        else
+            ok = diag_error(b->diag,
+                            "output \"%s\" is an input, a constant or of "
+                            "unknown type; nothing computes it",
+                            t->name);
+    }
+    b->p->input_count = g->inputs.count;
+    b->p->output_count = g->outputs.count;
+    return ok;
+}
+
+Program *program_build(Arena *arena, Diag *diag, Graph *g,
+                       const Target *target, bool naive)
+{
+    Program *p = ARENA_NEW(arena, Program);
+    Builder b = {.p = p, .arena = arena, .diag = diag, .g = g, .naive = naive};
+    bool ok = true;
+
+    p->arena = arena;
+    p->name = g->name;
+    p->target = target;
+    map_init(&b.scheduled, arena);
+    map_init(&b.by_hash, arena);
+    map_init(&b.constants, arena);
+    map_init(&b.names, arena);
+    b.buffer_of = ARENA_ARRAY(arena, int, g->next_id + 1);
+    for (int i = 0; i <= g->next_id; i++)
+        b.buffer_of[i] = -1;
+    if (!add_interface(&b))
+        return NULL;
+    /* All groups, so that every fault is reported at once. */
+    for (int i = 0; i < g->groups.count; i++)
+        ok &= build_group(&b, g->groups.data[i]);
+    return ok ? p : NULL;
+}

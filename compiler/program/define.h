@@ -1,0 +1,29 @@
+/* The definition of a group, with the tensors its buffers stand for. */
+#ifndef ASSAY_PROGRAM_DEFINE_H
+#define ASSAY_PROGRAM_DEFINE_H
+
+#include "program/program.h"
+
+typedef struct Binding {
+    const Buffer *buffer;
+    Tensor *tensor;
+} Binding;
+
+typedef struct GroupDefinition {
+    Definition *def;
+    Vec(Binding) bindings; /* inputs and outputs that the kernel touches */
+} GroupDefinition;
+
+/* False with a diagnostic that names the node when it cannot be defined. */
+bool define_group(Arena *arena, Diag *diag, const Graph *g, const Group *group,
+                  GroupDefinition *out);
+/* The tensor a buffer stands for, NULL for temporaries. */
+Tensor *binding_find(const GroupDefinition *d, const char *name);
+/* For each buffer of the definition, by index: the result of the group may
+ * take its storage, as each element is read only for the element of the
+ * same index of the result. */
+bool *define_in_place(Arena *arena, const GroupDefinition *d);
+/* Stable and fit for an identifier: operators and result shape. */
+const char *define_group_name(Arena *arena, const Group *group);
+
+#endif

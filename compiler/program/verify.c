@@ -1,0 +1,130 @@
+/* Invariants of a planned program. A violation is a fault of ours, never of
+ * the user's: die(). */
+#include <stdlib.h>
+
+#include "program/program.h"
+
+static void check_step(const Program *p, int at)
+{
+    const ProgramStep *step = &p->steps.data[at];
+
+    if (step->kernel < 0 || step->kernel >= p->kernels.count)
+        die("program step %d calls kernel %d of %d", at, step->kernel,
+            p->kernels.count);
+    const Kernel *k = p->kernels.data[step->kernel].kernel;
+    if (step->arg_count != k->params.count)
+        die("program step %d passes %d arguments to %s, which takes %d", at,
+            step->arg_count, k->name, k->params.count);
+    for (int a = 0; a < step->arg_count; a++) {
+        int i = step->args[a];
+        if (i < 0 || i >= p->buffers.count)
+            die("program step %d: argument %d is buffer %d of %d", at, a, i,
+                p->buffers.count);
+        const ProgramBuffer *b = &p->buffers.data[i];
+        const Buffer *want = k->params.data[a];
+        int64_t need = buffer_size(want) * (int64_t)dtype_size(want->dtype);
+        if (b->dtype != want->dtype || b->bytes < need)
+            die("program step %d: buffer \"%s\" of %lld bytes for parameter "
+                "\"%s\" of %lld",
+                at, b->name, (long long)b->bytes, want->name, (long long)need);
+        if (want->role == BUF_OUTPUT &&
+            (b->kind == PB_CONSTANT || b->kind == PB_INPUT))
+            die("program step %d writes \"%s\", which is read only", at,
+                b->name);
+        /* The range is that of the storage: in-place results share it. */
+        const ProgramBuffer *root =
+            b->alias_of >= 0 ? &p->buffers.data[b->alias_of] : b;
+        if (root->first_step > at || root->last_step < at)
+            die("program step %d uses \"%s\" outside its live range %d..%d",
+                at, b->name, root->first_step, root->last_step);
+    }
+}
+
+static void check_buffer(const Program *p, int at)
+{
+    const ProgramBuffer *b = &p->buffers.data[at];
+    int64_t size = layout_size(&b->layout, b->rank, b->dims) *
+                   (int64_t)dtype_size(b->dtype);
+
+    if (size > b->bytes)
+        die("program buffer \"%s\" has %lld bytes, its layout needs %lld",
+            b->name, (long long)b->bytes, (long long)size);
+    if (b->alias_of >= 0) {
+        const ProgramBuffer *root = &p->buffers.data[b->alias_of];
+        if (root->alias_of >= 0 || root->bytes < b->bytes ||
+            root->kind != b->kind || root->offset != b->offset)
+            die("program buffer \"%s\" is no alias of \"%s\"", b->name,
+                root->name);
+        return;
+    }
+    switch (b->kind) {
+    case PB_INPUT:
+    case PB_OUTPUT: {
+        int count = b->kind == PB_INPUT ? p->input_count : p->output_count;
+        if (b->offset < 0 || b->offset >= count)
+            die("program buffer \"%s\" is number %lld of %d", b->name,
+                (long long)b->offset, count);
+        break;
+    }
+    case PB_CONSTANT:
+    case PB_ARENA: {
+        int64_t end = b->kind == PB_ARENA ? p->arena_bytes : p->weight_bytes;
+        if (b->last_step < 0 && b->kind == PB_ARENA)
+            break; /* never touched, not placed */
+        if (b->offset % 64 || b->offset < 0 || b->offset + b->bytes > end)
+            die("program buffer \"%s\" lies at %lld + %lld of %lld", b->name,
+                (long long)b->offset, (long long)b->bytes, (long long)end);
+        break;
+    }
+    }
+}
+
+static int by_offset(const void *x, const void *y)
+{
+    const ProgramBuffer *a = *(const ProgramBuffer *const *)x;
+    const ProgramBuffer *b = *(const ProgramBuffer *const *)y;
+
+    return a->offset < b->offset ? -1 : a->offset > b->offset;
+}
+
+static void check_overlaps(const Program *p)
+{
+    const ProgramBuffer **spans =
+        malloc(((size_t)p->buffers.count + 1) * sizeof *spans);
+    int count = 0;
+
+    if (!spans)
+        die("out of memory");
+    for (int i = 0; i < p->buffers.count; i++) {
+        const ProgramBuffer *b = &p->buffers.data[i];
+        if (b->kind == PB_ARENA && b->alias_of < 0 && b->last_step >= 0)
+            spans[count++] = b;
+    }
+    qsort(spans, (size_t)count, sizeof *spans, by_offset);
+    for (int i = 0; i < count; i++) {
+        const ProgramBuffer *a = spans[i];
+        for (int k = i + 1; k < count; k++) {
+            const ProgramBuffer *b = spans[k];
+            if (b->offset >= a->offset + a->bytes)
+                break;
+            if (a->first_step <= b->last_step && b->first_step <= a->last_step)
+                die("program buffers \"%s\" and \"%s\" overlap at offset "
+                    "%lld in steps %d..%d and %d..%d",
+                    a->name, b->name, (long long)b->offset, a->first_step,
+                    a->last_step, b->first_step, b->last_step);
+        }
+    }
+    free(spans);
+}
+
+void program_verify(const Program *p)
+{
+    for (int s = 0; s < p->steps.count; s++)
+        check_step(p, s);
+    for (int i = 0; i < p->buffers.count; i++)
+        check_buffer(p, i);
+    check_overlaps(p);
+    if (p->arena_bytes < p->arena_bound)
+        die("program arena of %lld bytes is below its bound %lld",
+            (long long)p->arena_bytes, (long long)p->arena_bound);
+}

@@ -1,0 +1,261 @@
+/* The loader: checks an artifact, maps its weights, allocates its arena and
+ * opens its code. After artifact_load nothing is allocated any more. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "runtime/manifest.h"
+#include "runtime/pool.h"
+#include "targets/cpu.h"
+
+enum { HUGE_PAGE = 2 << 20 };
+
+typedef struct Mapping {
+    void *data; /* NULL: empty */
+    size_t size;
+} Mapping;
+
+struct Artifact {
+    Arena *memory; /* the manifest's contents */
+    Manifest manifest;
+    Mapping weights;
+    Mapping arena_map; /* what was mapped; the arena is aligned inside it */
+    void *code;
+    AssayModelRun run;
+    AssayRun call;
+    Pool *pool;
+};
+
+/* ---- checks ----------------------------------------------------------- */
+
+static AssayStatus check_machine(const Manifest *m, const char *dir,
+                                 AssayError *error)
+{
+    if (strcmp(m->arch, cpu_architecture()))
+        return error_set(error, ASSAY_WRONG_MACHINE,
+                         "%s: compiled for %s, this machine is %s; compile "
+                         "with another --target",
+                         dir, m->arch, cpu_architecture());
+    Str missing = {0};
+    for (int i = 0; m->cpu_flags[i]; i++)
+        if (!cpu_has_flag(m->cpu_flags[i]))
+            str_addf(&missing, " %s", m->cpu_flags[i]);
+    if (missing.length)
+        error_set(error, ASSAY_MISSING_CPU,
+                  "%s: compiled for target %s; this processor lacks:%s; "
+                  "compile with another --target",
+                  dir, m->info.target, str_text(&missing));
+    str_free(&missing);
+    return error->status;
+}
+
+/* Maps a file of the artifact read-only once its size and checksum are
+ * right. The checksum also brings its pages into memory. */
+static AssayStatus map_file(const char *path, const ManifestFile *file,
+                            bool skip_checksum, Mapping *mapping,
+                            AssayError *error)
+{
+    *mapping = (Mapping){0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info)) {
+        error_set(error, ASSAY_NO_ARTIFACT, "%s: %s", path, strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return error->status;
+    }
+    if (info.st_size != file->bytes) {
+        close(fd);
+        return error_set(error, ASSAY_DAMAGED,
+                         "%s: %lld bytes instead of %lld; compile the model "
+                         "again",
+                         path, (long long)info.st_size,
+                         (long long)file->bytes);
+    }
+    mapping->size = (size_t)file->bytes;
+    if (mapping->size)
+        mapping->data =
+            mmap(NULL, mapping->size, PROT_READ, MAP_PRIVATE, fd, 0);
+    close(fd);
+    if (mapping->data == MAP_FAILED) {
+        *mapping = (Mapping){0};
+        return error_set(error, ASSAY_NO_MEMORY, "%s: cannot map: %s", path,
+                         strerror(errno));
+    }
+    if (!skip_checksum && hash_bytes(mapping->data ? mapping->data : "",
+                                     mapping->size, 0) != file->hash)
+        return error_set(error, ASSAY_DAMAGED,
+                         "%s: its checksum is wrong; compile the model "
+                         "again",
+                         path);
+    return ASSAY_OK;
+}
+
+static void unmap(Mapping *mapping)
+{
+    if (mapping->data)
+        munmap(mapping->data, mapping->size);
+    *mapping = (Mapping){0};
+}
+
+/* ---- loading ---------------------------------------------------------- */
+
+static AssayStatus load_code(Artifact *a, const char *dir,
+                             const LoadOptions *options, AssayError *error)
+{
+    const ManifestFile *file = &a->manifest.code;
+    const char *path = arena_printf(a->memory, "%s/%s", dir, file->name);
+    Mapping mapping;
+    AssayStatus status =
+        map_file(path, file, options->skip_checksums, &mapping, error);
+    unmap(&mapping);
+    if (status != ASSAY_OK)
+        return status;
+    a->code = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!a->code)
+        return error_set(error, ASSAY_BAD_CODE, "%s: %s", path, dlerror());
+    void *run = dlsym(a->code, "assay_model_run");
+    const int32_t *abi = dlsym(a->code, "assay_model_abi");
+    if (!run || !abi)
+        return error_set(error, ASSAY_BAD_CODE,
+                         "%s: has no assay_model_run or assay_model_abi",
+                         path);
+    if (*abi != ASSAY_ABI_VERSION)
+        return error_set(error, ASSAY_WRONG_ABI,
+                         "%s: ABI version %d, this runtime has %d; compile "
+                         "the model again",
+                         path, (int)*abi, ASSAY_ABI_VERSION);
+    /* ISO C has no conversion between the two kinds of pointers. */
+    memcpy(&a->run, &run, sizeof run);
+    return ASSAY_OK;
+}
+
+static AssayStatus allocate_arena(Artifact *a, AssayError *error)
+{
+    size_t bytes = (size_t)a->manifest.info.arena_bytes;
+    /* Whole huge pages where there is enough to fill some: fewer TLB
+     * misses, and no page faults during the first run. */
+    size_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : 4096;
+    size_t size = (bytes + align - 1) / align * align + align;
+    char *data = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED)
+        return error_set(error, ASSAY_NO_MEMORY,
+                         "no memory for an arena of %zu bytes", bytes);
+    a->arena_map = (Mapping){data, size};
+    uintptr_t address = ((uintptr_t)data + align - 1) & ~(align - 1);
+    a->call.arena = (char *)address;
+    if (align == HUGE_PAGE)
+        madvise(a->call.arena, size - align, MADV_HUGEPAGE);
+    memset(a->call.arena, 0, bytes);
+    return ASSAY_OK;
+}
+
+static AssayStatus load(Artifact *a, const char *dir,
+                        const LoadOptions *options, AssayError *error)
+{
+    AssayStatus status = manifest_read(a->memory, dir, &a->manifest, error);
+    if (status != ASSAY_OK)
+        return status;
+    status = check_machine(&a->manifest, dir, error);
+    if (status != ASSAY_OK)
+        return status;
+    const ManifestFile *weights = &a->manifest.weights;
+    const char *path = arena_printf(a->memory, "%s/%s", dir, weights->name);
+    status =
+        map_file(path, weights, options->skip_checksums, &a->weights, error);
+    if (status != ASSAY_OK)
+        return status;
+    if (weights->bytes < a->manifest.info.weight_bytes)
+        return error_set(error, ASSAY_BAD_MANIFEST,
+                         "%s: shorter than weight_bytes says", path);
+    a->call.weights = a->weights.data;
+    status = load_code(a, dir, options, error);
+    if (status == ASSAY_OK)
+        status = allocate_arena(a, error);
+    if (status != ASSAY_OK)
+        return status;
+    a->pool = pool_new(options->threads);
+    if (!a->pool)
+        return error_set(error, ASSAY_NO_MEMORY, "cannot start %d threads",
+                         options->threads);
+    a->call.pool = a->pool;
+    a->call.parallel_for = pool_parallel_for;
+    return ASSAY_OK;
+}
+
+AssayStatus artifact_load(const char *dir, const LoadOptions *options,
+                          Artifact **artifact, AssayError *error)
+{
+    static const LoadOptions defaults = {0};
+    *artifact = NULL;
+    *error = (AssayError){0};
+    Arena *memory = arena_new();
+    Artifact *a = ARENA_NEW(memory, Artifact);
+    a->memory = memory;
+    if (load(a, dir, options ? options : &defaults, error) != ASSAY_OK) {
+        artifact_free(a);
+        return error->status;
+    }
+    *artifact = a;
+    return ASSAY_OK;
+}
+
+void artifact_free(Artifact *a)
+{
+    if (!a)
+        return;
+    pool_free(a->pool);
+    if (a->code)
+        dlclose(a->code);
+    unmap(&a->arena_map);
+    unmap(&a->weights);
+    arena_free(a->memory);
+}
+
+/* ---- running ---------------------------------------------------------- */
+
+const ArtifactInfo *artifact_info(const Artifact *a)
+{
+    return &a->manifest.info;
+}
+
+Pool *artifact_pool(const Artifact *a)
+{
+    return a->pool;
+}
+
+void artifact_on_step(Artifact *a,
+                      void (*on_step)(void *user, int32_t step,
+                                      int32_t is_end),
+                      void *user)
+{
+    a->call.on_step = on_step;
+    a->call.user = user;
+}
+
+void artifact_run(Artifact *a, const void *const *inputs, void *const *outputs)
+{
+    /* The interface says that inputs are not written to; its type predates
+     * const because generated code passes all arguments in one list. */
+    a->call.inputs = (void *const *)(uintptr_t)inputs;
+    a->call.outputs = outputs;
+    a->run(&a->call);
+}
+
+void artifact_tap(const Artifact *a, const ArtifactTensor *tensor,
+                  Array *array)
+{
+    layout_unpack(&tensor->layout, a->call.arena + tensor->offset, array);
+}
+
+void artifact_fill_arena(Artifact *a, int byte)
+{
+    memset(a->call.arena, byte, (size_t)a->manifest.info.arena_bytes);
+}

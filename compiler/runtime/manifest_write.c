@@ -1,0 +1,310 @@
+/* Writes manifest.json and weights.bin from a Program. The text depends on
+ * the Program and the files' contents only, so that the same input gives
+ * the same bytes. */
+#include "runtime/artifact.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/layout.h"
+#include "runtime/abi.h"
+#include "targets/cpu.h"
+
+/* ---- weights ---------------------------------------------------------- */
+
+static bool write_error(Diag *diag, const char *path)
+{
+    return diag_error(diag, "cannot write %s: %s", path, strerror(errno));
+}
+
+static bool write_zeros(FILE *file, int64_t count)
+{
+    static const char zeros[4096];
+    while (count > 0) {
+        size_t size = count < 4096 ? (size_t)count : 4096;
+        if (fwrite(zeros, 1, size, file) != size)
+            return false;
+        count -= (int64_t)size;
+    }
+    return true;
+}
+
+typedef struct Slot {
+    int64_t offset;
+    int index;
+} Slot;
+
+static int compare_slots(const void *a, const void *b)
+{
+    const Slot *x = a, *y = b;
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    return x->index - y->index;
+}
+
+static bool write_constants(FILE *file, const Program *program,
+                            const Slot *slots, int count)
+{
+    int64_t at = 0;
+    for (int i = 0; i < count; i++) {
+        const ProgramBuffer *b = &program->buffers.data[slots[i].index];
+        /* Equal constants may share a place: the first one is written. */
+        if (b->offset < at)
+            continue;
+        /* A scratch block a constant, not the size of all of them. */
+        void *packed = calloc(1, (size_t)(b->bytes ? b->bytes : 1));
+        if (!packed)
+            return false;
+        layout_pack(&b->layout, b->value, packed);
+        bool ok =
+            write_zeros(file, b->offset - at) &&
+            fwrite(packed, 1, (size_t)b->bytes, file) == (size_t)b->bytes;
+        free(packed);
+        if (!ok)
+            return false;
+        at = b->offset + b->bytes;
+    }
+    return write_zeros(file, program->weight_bytes - at);
+}
+
+bool artifact_write_weights(Diag *diag, const Program *program,
+                            const char *path)
+{
+    Slot *slots = ARENA_ARRAY(program->arena, Slot, program->buffers.count);
+    int count = 0;
+    for (int i = 0; i < program->buffers.count; i++) {
+        const ProgramBuffer *b = &program->buffers.data[i];
+        if (b->kind == PB_CONSTANT)
+            slots[count++] = (Slot){b->offset, i};
+    }
+    qsort(slots, (size_t)count, sizeof *slots, compare_slots);
+    FILE *file = fopen(path, "wb");
+    if (!file)
+        return write_error(diag, path);
+    errno = 0;
+    bool ok = write_constants(file, program, slots, count);
+    int fault = errno;
+    /* A full disk may show at close only. */
+    if (fclose(file) != 0 && ok) {
+        ok = false;
+        fault = errno;
+    }
+    errno = fault ? fault : ENOMEM;
+    return ok || write_error(diag, path);
+}
+
+/* ---- manifest --------------------------------------------------------- */
+
+static json_t *hash_json(uint64_t hash)
+{
+    char text[17];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)hash);
+    return json_string(text);
+}
+
+/* Names come from models and may be in any encoding; JSON is UTF-8. */
+static json_t *text_json(const char *text)
+{
+    json_t *value = json_string(text);
+    if (value)
+        return value;
+    Str escaped = {0};
+    str_add_quoted(&escaped, text);
+    for (size_t i = 0; i < escaped.length; i++)
+        if ((unsigned char)escaped.data[i] >= 0x80)
+            escaped.data[i] = '?';
+    value = json_string(str_text(&escaped));
+    str_free(&escaped);
+    return value;
+}
+
+static json_t *dims_json(int rank, const int64_t *dims)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < rank; i++)
+        json_array_append_new(list, json_integer(dims[i]));
+    return list;
+}
+
+static json_t *file_json(Diag *diag, Arena *arena, const char *dir,
+                         const char *name)
+{
+    const char *path = arena_printf(arena, "%s/%s", dir, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info)) {
+        diag_error(diag, "cannot read %s: %s", path, strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return NULL;
+    }
+    size_t size = (size_t)info.st_size;
+    void *data = NULL;
+    if (size)
+        data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    close(fd);
+    if (data == MAP_FAILED) {
+        diag_error(diag, "cannot map %s: %s", path, strerror(errno));
+        return NULL;
+    }
+    uint64_t hash = hash_bytes(data ? data : "", size, 0);
+    if (data)
+        munmap(data, size);
+    return json_pack("{s:s, s:I, s:o}", "name", name, "bytes",
+                     (json_int_t)size, "xxh3", hash_json(hash));
+}
+
+static json_t *value_json(const ProgramBuffer *b)
+{
+    return json_pack("{s:o, s:s, s:o}", "name", text_json(b->name), "dtype",
+                     dtype_name(b->dtype), "dims",
+                     dims_json(b->rank, b->dims));
+}
+
+/* Inputs or outputs in the order of their numbers. */
+static json_t *values_json(const Program *program, ProgramBufferKind kind,
+                           int count)
+{
+    json_t *list = json_array();
+    for (int number = 0; number < count; number++)
+        for (int i = 0; i < program->buffers.count; i++) {
+            const ProgramBuffer *b = &program->buffers.data[i];
+            if (b->kind != kind || b->offset != number || b->alias_of >= 0)
+                continue;
+            json_array_append_new(list, value_json(b));
+            break;
+        }
+    return list;
+}
+
+static json_t *tensor_json(const ProgramBuffer *b)
+{
+    json_t *sources = json_array();
+    for (int i = 0; i < b->tensor->sources.count; i++)
+        json_array_append_new(sources, text_json(b->tensor->sources.data[i]));
+    Str layout = {0};
+    layout_print(&layout, &b->layout);
+    json_t *value = value_json(b);
+    json_object_set_new(value, "sources", sources);
+    json_object_set_new(value, "layout", json_string(str_text(&layout)));
+    json_object_set_new(value, "offset", json_integer(b->offset));
+    json_object_set_new(value, "bytes", json_integer(b->bytes));
+    json_object_set_new(value, "step",
+                        json_integer(b->first_step > 0 ? b->first_step : 0));
+    str_free(&layout);
+    return value;
+}
+
+static json_t *steps_json(const Program *program)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < program->steps.count; i++) {
+        const ProgramStep *step = &program->steps.data[i];
+        json_t *nodes = json_array();
+        for (int n = 0; step->group && n < step->group->nodes.count; n++) {
+            const Node *node = step->group->nodes.data[n];
+            /* A node made by a pass has the names it came from. */
+            for (int s = 0; s < node->sources.count; s++)
+                json_array_append_new(nodes, text_json(node->sources.data[s]));
+            if (!node->sources.count)
+                json_array_append_new(nodes, text_json(node->name));
+        }
+        json_array_append_new(list, json_pack("{s:i, s:o}", "kernel",
+                                              step->kernel, "nodes", nodes));
+    }
+    return list;
+}
+
+static json_t *kernels_json(const Program *program)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < program->kernels.count; i++) {
+        const ProgramKernel *k = &program->kernels.data[i];
+        json_array_append_new(
+            list,
+            json_pack("{s:s, s:o, s:o, s:I, s:f}", "name", k->kernel->name,
+                      "loops_hash", hash_json(k->kernel->hash), "code_hash",
+                      hash_json(k->code_hash), "code_bytes",
+                      (json_int_t)k->code_bytes, "flops", k->kernel->flops));
+    }
+    return list;
+}
+
+static json_t *manifest_json(Diag *diag, const Program *program,
+                             const char *dir, const char *code)
+{
+    const Target *target = program->target;
+    Arena *arena = program->arena;
+    json_t *code_file = file_json(diag, arena, dir, code);
+    json_t *weights = file_json(diag, arena, dir, "weights.bin");
+    if (!code_file || !weights) {
+        json_decref(code_file);
+        json_decref(weights);
+        return NULL;
+    }
+    /* Without a triple, the system compiler compiled for this machine. */
+    char *arch = arena_strdup(arena, target->triple ? target->triple
+                                                    : cpu_architecture());
+    arch[strcspn(arch, "-")] = 0;
+    json_t *flags = json_array();
+    for (int i = 0; target->cpu_flags && target->cpu_flags[i]; i++)
+        json_array_append_new(flags, json_string(target->cpu_flags[i]));
+    json_t *tensors = json_array();
+    for (int i = 0; i < program->buffers.count; i++) {
+        const ProgramBuffer *b = &program->buffers.data[i];
+        if (b->kind == PB_ARENA && b->tensor)
+            json_array_append_new(tensors, tensor_json(b));
+    }
+    json_t *root = json_object();
+    json_object_set_new(root, "abi", json_integer(ASSAY_ABI_VERSION));
+    json_object_set_new(root, "model", text_json(program->name));
+    json_object_set_new(root, "target", json_string(target->name));
+    json_object_set_new(root, "arch", json_string(arch));
+    json_object_set_new(root, "cpu_flags", flags);
+    json_object_set_new(
+        root, "files",
+        json_pack("{s:o, s:o}", "code", code_file, "weights", weights));
+    json_object_set_new(root, "taps", json_boolean(program->taps));
+    json_object_set_new(root, "arena_bytes",
+                        json_integer(program->arena_bytes));
+    json_object_set_new(root, "arena_bound",
+                        json_integer(program->arena_bound));
+    json_object_set_new(root, "weight_bytes",
+                        json_integer(program->weight_bytes));
+    json_object_set_new(root, "inputs",
+                        values_json(program, PB_INPUT, program->input_count));
+    json_object_set_new(
+        root, "outputs",
+        values_json(program, PB_OUTPUT, program->output_count));
+    json_object_set_new(root, "kernels", kernels_json(program));
+    json_object_set_new(root, "steps", steps_json(program));
+    json_object_set_new(root, "tensors", tensors);
+    return root;
+}
+
+bool artifact_write_manifest(Diag *diag, const Program *program,
+                             const char *dir, const char *code)
+{
+    json_t *root = manifest_json(diag, program, dir, code);
+    if (!root)
+        return false;
+    char *text = json_dumps(root, JSON_INDENT(1));
+    json_decref(root);
+    if (!text)
+        return diag_error(diag, "cannot print the manifest of %s", dir);
+    const char *path = arena_printf(program->arena, "%s/manifest.json", dir);
+    FILE *file = fopen(path, "wb");
+    bool ok = file && fputs(text, file) >= 0 && fputc('\n', file) != EOF;
+    free(text);
+    if (file && fclose(file) != 0)
+        ok = false;
+    return ok || write_error(diag, path);
+}

@@ -1,0 +1,175 @@
+/* Picks the template by the look of the definition. */
+#include "schedules/choose.h"
+
+#include <string.h>
+
+#include "schedules/templates.h"
+
+LoopAxis *look_axis(const StageState *st, const char *name)
+{
+    for (int i = 0; i < st->roots.count; i++)
+        if (strcmp(st->roots.data[i]->name, name) == 0)
+            return st->roots.data[i];
+    return NULL;
+}
+
+int look_contiguous(const StageState *st)
+{
+    const Stage *stage = st->stage;
+    const Layout *l = &stage->out[0]->layout;
+    for (int i = l->count - 1; i >= 0; i--)
+        if (stage->axis[l->dim[i].axis].extent > 1)
+            return l->dim[i].axis;
+    return -1;
+}
+
+bool look_uses(const StageState *st, int axis, const Expr *x)
+{
+    return expr_uses_var(x, st->stage->axis[axis].var);
+}
+
+static bool try_collapse(Look *look, const char *a, const char *b)
+{
+    Schedule *s = look->s;
+    Diag *diag = s->diag;
+    s->diag = diag_new(s->arena, NULL);
+    bool ok = schedule_collapse(s, a, b);
+    s->diag = diag;
+    return ok;
+}
+
+void look_collapse(Look *look, const char *except)
+{
+    bool again = true;
+    while (again) {
+        again = false;
+        const Stage *stage = look->out->stage;
+        for (int i = 0; i + 1 < stage->axis_count && !again; i++) {
+            const char *a = stage->axis[i].var->name;
+            const char *b = stage->axis[i + 1].var->name;
+            if (except && (!strcmp(a, except) || !strcmp(b, except)))
+                continue;
+            again = try_collapse(look, a, b);
+        }
+    }
+}
+
+const char *look_order(Look *look, const char *const *names, int count)
+{
+    const char *order = "";
+    for (int i = 0; i < count; i++)
+        order = arena_printf(look->s->arena, "%s%s%s", order,
+                             i ? " " : "", names[i]);
+    return order;
+}
+
+const char *look_parallel_outer(Look *look, int inner)
+{
+    StageState *out = look->out;
+    const char *name = out->stage->name;
+    while (out->leaves.count - inner > 1)
+        if (!schedule_fuse(look->s, name, out->leaves.data[0]->name,
+                           out->leaves.data[1]->name))
+            break;
+    if (out->leaves.count - inner < 1)
+        return NULL;
+    if (look->work >= PARALLEL_WORK && out->leaves.data[0]->extent > 1)
+        schedule_parallel(look->s, name, out->leaves.data[0]->name);
+    return out->leaves.data[out->leaves.count - inner - 1]->name;
+}
+
+/* Points of all live stages, weighted by their arithmetic. */
+static double work_of(const Schedule *s)
+{
+    double work = definition_flops(s->def), points = 0;
+    for (int i = 0; i < s->stages.count; i++) {
+        double n = 1;
+        const Stage *stage = s->stages.data[i]->stage;
+        for (int k = 0; k < stage->axis_count; k++)
+            n *= (double)stage->axis[k].extent;
+        points += n;
+    }
+    return work > points ? work : points;
+}
+
+/* Fills `look`; false when the definition is none of the usual shapes. */
+static bool take_look(Look *look)
+{
+    Schedule *s = look->s;
+    for (int i = 0; i < s->stages.count; i++) {
+        const Stage *stage = s->stages.data[i]->stage;
+        if (!stage->reduce_count && stage->value_count == 1 &&
+            stage->out[0]->role == BUF_TEMP)
+            if (!schedule_inline(s, stage->name))
+                return false;
+    }
+    for (int i = 0; i < s->stages.count; i++) {
+        StageState *st = s->stages.data[i];
+        if (st->is_inlined)
+            continue;
+        if (st->stage->value_count != 1)
+            return false;
+        if (st->stage->out[0]->role == BUF_OUTPUT) {
+            if (look->out)
+                return false;
+            look->out = st;
+        }
+    }
+    if (!look->out)
+        return false;
+    if (look->out->stage->reduce_count &&
+        !schedule_cache(s, look->out->stage->name))
+        return false;
+    for (int i = 0; i < s->stages.count; i++) {
+        StageState *st = s->stages.data[i];
+        for (int k = 0; k < st->stage->axis_count; k++)
+            if (st->stage->axis[k].extent == 0)
+                return false;
+        if (!st->is_inlined && st != look->out)
+            vec_push(s->arena, &look->reductions, st);
+    }
+    return true;
+}
+
+static bool apply(Schedule *s, const Target *target)
+{
+    static bool (*const templates[])(Look *, bool *) = {
+        template_contraction, template_window, template_rows,
+        template_elementwise};
+    Look look = {.s = s, .target = target};
+    look.lanes = target_lanes(target, 4);
+    look.work = work_of(s);
+    if (!take_look(&look))
+        return false;
+    for (size_t i = 0; i < sizeof templates / sizeof *templates; i++) {
+        bool fits = false;
+        if (!templates[i](&look, &fits))
+            return false;
+        if (fits)
+            return true;
+    }
+    return false;
+}
+
+bool schedule_choose(Schedule *s, const Target *target)
+{
+    /* A template that meets a refusal leaves the naive schedule, which is
+     * always right. */
+    Diag *diag = s->diag;
+    int given = s->trace.count;
+    s->diag = diag_new(s->arena, NULL);
+    if (apply(s, target)) {
+        s->diag = diag;
+        return true;
+    }
+    for (int i = 0; i < s->diag->errors.count; i++)
+        log_debug("%s", s->diag->errors.data[i]);
+    log_debug("schedule of %s: no template fits, naive", s->def->name);
+    s->diag = diag;
+    const char **trace = s->trace.data;
+    schedule_reset(s);
+    for (int i = 0; i < given; i++)
+        if (!schedule_replay(s, trace[i]))
+            return false;
+    return true;
+}

@@ -1,0 +1,350 @@
+/* Contractions (matrix products, convolutions): register tiles of pixels
+ * times vectors of channels.
+ *
+ * One operand (the weights) varies along the contiguous output axis, the
+ * other (the data) does not: each step loads `nv` weight vectors, splats
+ * one data element a pixel and issues tw * nv multiply-adds. */
+#include <string.h>
+
+#include "schedules/templates.h"
+
+typedef struct Contraction {
+    StageState *acc, *out;
+    int vector_axis; /* of both stages, which have the same axes */
+    int pixel_axis;  /* -1: none */
+    const Expr *data, *weights;
+} Contraction;
+
+/* The plain read in an operand; NULL when it is anything else. */
+static const Expr *plain_read(const Expr *x)
+{
+    return x->kind == EX_READ ? x : NULL;
+}
+
+/* The output stage reads the accumulator at its own point. */
+static bool reads_at_own_point(const StageState *out, const Expr *x,
+                        const Buffer *acc)
+{
+    if (x->kind == EX_READ && x->buffer == acc) {
+        for (int i = 0; i < x->count; i++)
+            if (x->arg[i]->kind != EX_VAR ||
+                x->arg[i]->var != out->stage->axis[i].var)
+                return false;
+        return true;
+    }
+    for (int i = 0; i < x->count; i++)
+        if (!reads_at_own_point(out, x->arg[i], acc))
+            return false;
+    return true;
+}
+
+static bool analyse(const Look *look, Contraction *c)
+{
+    if (look->reductions.count != 1)
+        return false;
+    c->out = look->out;
+    c->acc = look->reductions.data[0];
+    const Stage *stage = c->acc->stage;
+    const Expr *value = stage->value[0];
+    if (strcmp(stage->reducer->name, "sum") || value->kind != EX_MUL ||
+        stage->axis_count != c->out->stage->axis_count ||
+        !dtype_is_float(value->dtype) ||
+        !reads_at_own_point(c->out, c->out->stage->value[0],
+                            stage->out[0]))
+        return false;
+    for (int i = 0; i < stage->axis_count; i++)
+        if (stage->axis[i].extent != c->out->stage->axis[i].extent)
+            return false;
+    c->vector_axis = look_contiguous(c->out);
+    if (c->vector_axis < 0)
+        return false;
+    bool first = look_uses(c->acc, c->vector_axis, value->arg[0]);
+    bool second = look_uses(c->acc, c->vector_axis, value->arg[1]);
+    if (first == second)
+        return false;
+    c->weights = plain_read(value->arg[first ? 0 : 1]);
+    c->data = value->arg[first ? 1 : 0];
+    return c->weights != NULL;
+}
+
+/* The axis tiled together with the vector axis: the innermost in memory
+ * that only the data follows. */
+static void find_pixel_axis(Contraction *c)
+{
+    const Layout *l = &c->out->stage->out[0]->layout;
+    c->pixel_axis = -1;
+    for (int i = l->count - 1; i >= 0 && c->pixel_axis < 0; i--) {
+        int axis = l->dim[i].axis;
+        if (axis != c->vector_axis &&
+            c->acc->stage->axis[axis].extent > 1 &&
+            look_uses(c->acc, axis, c->data) &&
+            !look_uses(c->acc, axis, c->weights))
+            c->pixel_axis = axis;
+    }
+}
+
+/* Cycles of one tile: multiply-adds, loads and the latency of the chain
+ * bound a step; entering and leaving a tile costs the rest. */
+static double tile_cost(double depth, int64_t tw, int64_t nv)
+{
+    double step = (double)(tw * nv) / 2;
+    if ((double)(tw + nv) / 2 > step)
+        step = (double)(tw + nv) / 2;
+    if (step < 4)
+        step = 4;
+    return depth * step + 30 + 2.0 * (double)(tw * nv);
+}
+
+static void choose_tile(const Look *look, double depth, int64_t pixels,
+                        int64_t channels, int64_t *tw, int64_t *nv)
+{
+    int64_t vectors = (channels + look->lanes - 1) / look->lanes;
+    int64_t registers = look->target->vector_registers;
+    double best = 0;
+    *tw = *nv = 1;
+    for (int64_t v = 1; v <= 8 && v <= vectors; v++) {
+        for (int64_t t = 1; t <= pixels && t * v + v + 1 < registers; t++) {
+            int64_t pieces = (pixels + t - 1) / t;
+            int64_t size = pixels / pieces, larger = pixels % pieces;
+            if (t != size + (larger > 0))
+                continue;
+            double cost = 0;
+            for (int64_t at = 0; at < vectors; at += v) {
+                int64_t n = vectors - at < v ? vectors - at : v;
+                cost += (double)larger * tile_cost(depth, size + 1, n) +
+                        (double)(pieces - larger) *
+                            tile_cost(depth, size, n);
+            }
+            if (best == 0 || cost < best) {
+                best = cost;
+                *tw = t;
+                *nv = v;
+            }
+        }
+    }
+}
+
+/* Which index of a read is the plain variable. */
+static int index_of(const Expr *read, const Var *var)
+{
+    for (int i = 0; i < read->count; i++)
+        if (read->arg[i]->kind == EX_VAR && read->arg[i]->var == var)
+            return i;
+    return -1;
+}
+
+/* Constant weights lie in the order in which they are read: panel, then
+ * the reduction loops, then the channels of the panel. */
+static bool pack_weights(Look *look, const Contraction *c, int64_t panel)
+{
+    const Stage *stage = c->acc->stage;
+    const Expr *w = c->weights;
+    if (!w->buffer->is_constant || w->outside)
+        return true;
+    Layout l = {0};
+    bool placed[MAX_RANK] = {false};
+    int v = index_of(w, stage->axis[c->vector_axis].var);
+    if (v < 0)
+        return true;
+    placed[v] = true;
+    /* Batch axes outside, then panels, then the reduction. */
+    int order[MAX_RANK], n = 0;
+    for (int i = 0; i < c->acc->leaves.count; i++) {
+        const LoopAxis *leaf = c->acc->leaves.data[i];
+        if (!leaf->is_reduce)
+            continue;
+        const LoopAxis *root = leaf->split_from ? leaf->split_from : leaf;
+        int d = index_of(w, root->root);
+        if (d < 0)
+            return true;
+        if (!placed[d])
+            order[n++] = d;
+        placed[d] = true;
+    }
+    for (int d = 0; d < w->count; d++)
+        if (!placed[d])
+            l.dim[l.count++] = (LayoutDim){d, 0};
+    l.dim[l.count++] = (LayoutDim){v, 0};
+    for (int i = 0; i < n; i++)
+        l.dim[l.count++] = (LayoutDim){order[i], 0};
+    l.dim[l.count++] = (LayoutDim){v, panel};
+    return schedule_pack(look->s, w->buffer->name, l);
+}
+
+/* Reduction loops: windows outside, the data's contiguous axis inside,
+ * unrolled by four. */
+static bool order_accumulator(Look *look, const Contraction *c)
+{
+    Schedule *s = look->s;
+    StageState *acc = c->acc;
+    const char *name = acc->stage->name;
+    const Expr *data = c->data;
+    while (data->kind != EX_READ && data->count)
+        data = data->arg[0];
+    int n = acc->stage->reduce_count, spatial = acc->stage->axis_count;
+    int last = n - 1;
+    if (data->kind == EX_READ) {
+        const Layout *l = &data->buffer->layout;
+        int d = l->dim[l->count - 1].axis;
+        for (int i = 0; i < n; i++)
+            if (expr_uses_var(data->arg[d], acc->stage->reduce[i].var))
+                last = i;
+    }
+    const char *names[2 * MAX_RANK + 2];
+    int count = 0;
+    for (int i = 0; i < spatial; i++)
+        if (i != c->pixel_axis && i != c->vector_axis)
+            names[count++] = acc->roots.data[i]->name;
+    for (int i = 0; i < n; i++)
+        if (i != last)
+            names[count++] = acc->roots.data[spatial + i]->name;
+    LoopAxis *deepest = acc->roots.data[spatial + last];
+    const int64_t unroll = 4;
+    const char *pixel = c->pixel_axis >= 0
+                            ? acc->roots.data[c->pixel_axis]->name
+                            : NULL;
+    const char *vector = acc->roots.data[c->vector_axis]->name;
+    const char *unrolled = deepest->name;
+    if (deepest->extent > unroll) {
+        if (!schedule_split(s, name, deepest->name, unroll))
+            return false;
+        names[count++] = deepest->outer->name;
+        unrolled = deepest->inner->name;
+    }
+    names[count++] = unrolled;
+    if (pixel)
+        names[count++] = pixel;
+    names[count++] = vector;
+    return schedule_reorder(s, name, look_order(look, names, count)) &&
+           schedule_unroll(s, name, unrolled) &&
+           (!pixel || schedule_unroll(s, name, pixel)) &&
+           schedule_vectorize(s, name, vector);
+}
+
+typedef struct OuterLoop {
+    const char *name;
+    int64_t extent;
+    bool is_row; /* neither pixels nor channels */
+} OuterLoop;
+
+/* Orders the loops of the output stage. `attach` gets the loop in which a
+ * tile is computed. */
+static bool order_output(Look *look, const Contraction *c, int64_t tw,
+                         int64_t panel, double depth, const char **attach)
+{
+    Schedule *s = look->s;
+    const Stage *out = c->out->stage;
+    const char *vector = out->axis[c->vector_axis].var->name;
+    int64_t channels = out->axis[c->vector_axis].extent;
+    int64_t pixels = 1, rows = 1;
+    const char *pixel = NULL;
+    OuterLoop loop[MAX_RANK + 2];
+    int count = 0;
+    for (int i = 0; i < out->axis_count; i++) {
+        if (i == c->pixel_axis) {
+            pixel = out->axis[i].var->name;
+            pixels = out->axis[i].extent;
+        } else if (i != c->vector_axis) {
+            loop[count++] = (OuterLoop){out->axis[i].var->name,
+                                        out->axis[i].extent, true};
+            rows *= out->axis[i].extent;
+        }
+    }
+    OuterLoop panels = {arena_printf(s->arena, "%s.o", vector),
+                        (channels + panel - 1) / panel, false};
+    OuterLoop tiles = {pixel ? arena_printf(s->arena, "%s.o", pixel) : NULL,
+                       (pixels + tw - 1) / tw, false};
+    /* Weights that do not stay in the second level cache are read once,
+     * with the panels outside; small ones inside, so that the data is
+     * read once. Few tiles leave the threads only the panels to share. */
+    double weight_bytes = depth * (double)channels * 4;
+    bool heavy = weight_bytes > 512 * 1024 && panels.extent >= 4;
+    bool panels_outside = heavy || rows * tiles.extent < 4;
+    if (panels_outside) {
+        for (int i = count; i > 0; i--)
+            loop[i] = loop[i - 1];
+        loop[0] = panels;
+        count++;
+        if (pixel)
+            loop[count++] = tiles;
+    } else if (rows == 1 && pixel) {
+        loop[count++] = tiles;
+        loop[count++] = panels;
+    } else {
+        loop[count++] = panels;
+        if (pixel)
+            loop[count++] = tiles;
+    }
+    /* Loops of one iteration vanish; they go inside, so that the first
+     * real one can be parallel. */
+    const char *names[MAX_RANK + 4];
+    int n = 0, fusable = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < count; i++)
+            if ((loop[i].extent > 1) == (pass == 0)) {
+                if (pass == 0 && n == fusable && loop[i].is_row)
+                    fusable++;
+                names[n++] = loop[i].name;
+            }
+    *attach = names[n - 1];
+    if (pixel)
+        names[n++] = arena_printf(s->arena, "%s.i", pixel);
+    names[n++] = arena_printf(s->arena, "%s.i", vector);
+    if (!schedule_reorder(s, out->name, look_order(look, names, n)))
+        return false;
+    const char *first = names[0];
+    for (int i = 1; i < fusable; i++) {
+        if (!schedule_fuse(s, out->name, first, names[i]))
+            return false;
+        if (*attach == names[i] || *attach == first)
+            *attach = arena_printf(s->arena, "%s*%s", first, names[i]);
+        first = arena_printf(s->arena, "%s*%s", first, names[i]);
+    }
+    return look->work < PARALLEL_WORK || c->out->leaves.data[0]->extent < 2 ||
+           schedule_parallel(s, out->name, first);
+}
+
+bool template_contraction(Look *look, bool *fits)
+{
+    Contraction c = {0};
+    if (!analyse(look, &c))
+        return true;
+    *fits = true;
+    Schedule *s = look->s;
+    const char *vector = c.out->stage->axis[c.vector_axis].var->name;
+    look_collapse(look, vector);
+    if (!analyse(look, &c))
+        return false;
+    find_pixel_axis(&c);
+    const Stage *acc = c.acc->stage, *out = c.out->stage;
+    double depth = 1;
+    for (int i = 0; i < acc->reduce_count; i++)
+        depth *= (double)acc->reduce[i].extent;
+    int64_t channels = acc->axis[c.vector_axis].extent, tw, nv;
+    int64_t pixels =
+        c.pixel_axis >= 0 ? acc->axis[c.pixel_axis].extent : 1;
+    choose_tile(look, depth, pixels, channels, &tw, &nv);
+    int64_t panel = nv * look->lanes;
+    if (!schedule_split(s, out->name, vector, panel))
+        return false;
+    const char *pixel = NULL;
+    if (c.pixel_axis >= 0) {
+        pixel = out->axis[c.pixel_axis].var->name;
+        if (!schedule_split_even(s, out->name, pixel, tw))
+            return false;
+    }
+    if (!order_accumulator(look, &c) || !pack_weights(look, &c, panel))
+        return false;
+
+    const char *attach;
+    if (!order_output(look, &c, tw, panel, depth, &attach))
+        return false;
+    return schedule_compute_at(s, acc->name, out->name, attach) &&
+           schedule_set_scope(s, acc->name, SCOPE_REGISTER) &&
+           (!look->target->has_fma || schedule_contract(s, acc->name)) &&
+           (!pixel || schedule_unroll(s, out->name,
+                                      arena_printf(s->arena, "%s.i",
+                                                   pixel))) &&
+           schedule_vectorize(s, out->name,
+                              arena_printf(s->arena, "%s.i", vector));
+}

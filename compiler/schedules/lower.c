@@ -1,0 +1,540 @@
+/* Lowering: a scheduled definition to loops.
+ *
+ * Each stage becomes a nest over its leaf axes. A split that does not
+ * divide evenly becomes one nest a piece size ("segment"), so that every
+ * inner extent is a constant. A stage computed inside another is lowered
+ * anew at each such place, for just the region that is read there, into a
+ * small buffer of exactly that size. */
+#include <ctype.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "schedules/region.h"
+
+static const Var *fresh_var(Lower *lw, const char *name)
+{
+    char *id = arena_strdup(lw->arena, name);
+    for (char *p = id; *p; p++)
+        if (!isalnum((unsigned char)*p))
+            *p = '_';
+    Var *var = ARENA_NEW(lw->arena, Var);
+    var->name = arena_printf(lw->arena, "%s%d", id, lw->next_var++);
+    return var;
+}
+
+/* ---- values -------------------------------------------------------- */
+
+static TempInstance *find_temp(Lower *lw, const Buffer *buffer)
+{
+    for (int i = lw->temps.count - 1; i >= 0; i--)
+        if (lw->temps.data[i].of == buffer)
+            return &lw->temps.data[i];
+    return NULL;
+}
+
+/* Storage offset of a logical index. */
+static const Expr *storage_offset(Lower *lw, const Buffer *b,
+                                  const Expr *const *index)
+{
+    Arena *a = lw->arena;
+    const Layout *l = &b->layout;
+    const Expr *offset = expr_int(a, 0);
+    int64_t stride = 1;
+    for (int i = l->count - 1; i >= 0; i--) {
+        int axis = l->dim[i].axis;
+        int64_t inner = 1;
+        for (int k = i + 1; k < l->count; k++)
+            if (l->dim[k].axis == axis && l->dim[k].factor)
+                inner *= l->dim[k].factor;
+        const Expr *x = expr_add_int(a, index[axis], l->lo[axis]);
+        if (inner > 1)
+            x = expr_div(a, x, expr_int(a, inner));
+        if (l->dim[i].factor)
+            x = expr_binary(a, EX_MOD, x, expr_int(a, l->dim[i].factor));
+        offset = expr_add(a, offset, expr_mul_int(a, x, stride));
+        stride *= layout_extent(l, i, b->dims);
+    }
+    return simplify_index(&lw->ranges, offset);
+}
+
+/* True when the zeroed border of the layout holds what a read outside
+ * would give. */
+static bool is_in_border(const Buffer *b, int axis, Interval range,
+                         const Expr *outside)
+{
+    bool zero = (outside->kind == EX_FLOAT || outside->kind == EX_INT) &&
+                (outside->kind == EX_INT ? outside->i == 0
+                                         : outside->f == 0.0);
+    return zero && range.known && range.min >= -b->layout.lo[axis] &&
+           range.max < b->dims[axis] + b->layout.hi[axis];
+}
+
+static const Expr *lower_read(Lower *lw, const Buffer *b,
+                              const Expr *const *index, const Expr *outside)
+{
+    Arena *a = lw->arena;
+    const Expr *at[MAX_RANK];
+    const Expr *inside = expr_const_int(a, DT_BOOL, 1);
+    for (int i = 0; i < b->rank; i++)
+        at[i] = simplify_index(&lw->ranges, index[i]);
+    TempInstance *t = find_temp(lw, b);
+    for (int i = 0; outside && i < b->rank; i++) {
+        Interval range = interval_of(&lw->ranges, at[i]);
+        if (!t && is_in_border(b, i, range, outside))
+            continue;
+        const Expr *low = expr_binary(a, EX_LE, expr_int(a, 0), at[i]);
+        const Expr *high =
+            expr_binary(a, EX_LT, at[i], expr_int(a, b->dims[i]));
+        inside = expr_binary(a, EX_AND, inside,
+                             simplify_cond(&lw->ranges, low));
+        inside = expr_binary(a, EX_AND, inside,
+                             simplify_cond(&lw->ranges, high));
+    }
+    if (inside->kind == EX_INT && !inside->i)
+        return outside;
+    const Buffer *storage = b;
+    if (t) {
+        storage = t->buffer;
+        for (int i = 0; i < b->rank; i++)
+            at[i] = simplify_index(&lw->ranges,
+                                   expr_sub(a, at[i], t->base[i]));
+    }
+    const Expr *load =
+        expr_load(a, storage, storage_offset(lw, storage, at));
+    return outside ? expr_select(a, inside, load, outside) : load;
+}
+
+typedef struct ValueMap {
+    Instance *in;
+    /* operands of the reducer, when lowering its combination */
+    const Reducer *reducer;
+    const Expr *const *lhs, *const *rhs;
+} ValueMap;
+
+static const Expr *lower_var(Lower *lw, const ValueMap *map, const Var *var)
+{
+    if (map->reducer)
+        for (int i = 0; i < map->reducer->count; i++) {
+            if (map->reducer->lhs[i] == var)
+                return map->lhs[i];
+            if (map->reducer->rhs[i] == var)
+                return map->rhs[i];
+        }
+    const StageState *st = map->in->st;
+    for (int i = 0; i < st->roots.count; i++)
+        if (st->roots.data[i]->root == var)
+            return axis_value(lw, map->in, st->roots.data[i]);
+    die("stage %s uses the variable %s of another stage", st->stage->name,
+        var->name);
+}
+
+static const Expr *lower_expr(Lower *lw, const ValueMap *map, PtrMap *memo,
+                              const Expr *x)
+{
+    const Expr *known = ptrmap_get(memo, x);
+    if (known)
+        return known;
+    const Expr *result = x;
+    const Expr *arg[MAX_RANK];
+    switch (x->kind) {
+    case EX_INT:
+    case EX_FLOAT:
+        break;
+    case EX_VAR:
+        result = lower_var(lw, map, x->var);
+        break;
+    case EX_SELECT:
+        arg[0] = lower_expr(lw, map, memo, x->arg[0]);
+        arg[0] = simplify_cond(&lw->ranges, arg[0]);
+        if (arg[0]->kind == EX_INT) {
+            result =
+                lower_expr(lw, map, memo, x->arg[arg[0]->i ? 1 : 2]);
+            break;
+        }
+        arg[1] = lower_expr(lw, map, memo, x->arg[1]);
+        arg[2] = lower_expr(lw, map, memo, x->arg[2]);
+        result = expr_select(lw->arena, arg[0], arg[1], arg[2]);
+        break;
+    case EX_READ:
+        for (int i = 0; i < x->count; i++)
+            arg[i] = lower_expr(lw, map, memo, x->arg[i]);
+        result = lower_read(
+            lw, x->buffer, arg,
+            x->outside ? lower_expr(lw, map, memo, x->outside) : NULL);
+        break;
+    default:
+        for (int i = 0; i < x->count; i++)
+            arg[i] = lower_expr(lw, map, memo, x->arg[i]);
+        result = expr_rebuild(lw->arena, x, arg, NULL);
+        if (result->dtype == DT_BOOL)
+            result = simplify_cond(&lw->ranges, result);
+        else if (result->dtype == DT_I64 && result->kind >= EX_ADD &&
+                 result->kind <= EX_MOD)
+            result = simplify_index(&lw->ranges, result);
+    }
+    ptrmap_set(memo, x, result);
+    return result;
+}
+
+static const Expr *lower_value(Lower *lw, Instance *in, const Expr *x)
+{
+    PtrMap memo = {0};
+    ValueMap map = {.in = in};
+    const Expr *result = lower_expr(lw, &map, &memo, x);
+    ptrmap_free(&memo);
+    return result;
+}
+
+/* ---- bodies -------------------------------------------------------- */
+
+/* The element of output `k` at the current point. */
+static const Expr *own_load(Lower *lw, Instance *in, int k)
+{
+    const Stage *stage = in->st->stage;
+    const Expr *index[MAX_RANK];
+    for (int i = 0; i < stage->axis_count; i++)
+        index[i] = axis_value(lw, in, in->st->roots.data[i]);
+    return lower_read(lw, stage->out[k], index, NULL);
+}
+
+static Stmt *store_to(Lower *lw, const Expr *load, const Expr *value)
+{
+    return stmt_store(lw->arena, load->buffer, load->arg[0], value);
+}
+
+/* Combines `rhs` into `lhs` (loads); several values go through temporaries
+ * so that all are computed before any is stored. */
+static Stmt *combine(Lower *lw, Instance *in, const Expr *const *lhs,
+                     const Expr *const *rhs)
+{
+    const Reducer *r = in->st->stage->reducer;
+    Stmt *block = stmt_block(lw->arena);
+    const Expr *temp[MAX_VALUES];
+    for (int k = 0; k < r->count; k++) {
+        ValueMap map = {in, r, lhs, rhs};
+        PtrMap memo = {0};
+        const Expr *value = lower_expr(lw, &map, &memo, r->combine[k]);
+        ptrmap_free(&memo);
+        bool is_sum = value->kind == EX_ADD && value->arg[0] == lhs[k];
+        if (in->st->contract && is_sum && dtype_is_float(value->dtype) &&
+            rhs[k]->kind == EX_MUL)
+            value = expr_fma(lw->arena, rhs[k]->arg[0], rhs[k]->arg[1],
+                             lhs[k]);
+        if (r->count == 1) {
+            vec_push(lw->arena, &block->list, store_to(lw, lhs[k], value));
+            return block;
+        }
+        Buffer *t = lower_temp(lw, "next", r->dtype[k], SCOPE_LOCAL, 1);
+        temp[k] = expr_load(lw->arena, t, expr_int(lw->arena, 0));
+        vec_push(lw->arena, &block->list, store_to(lw, temp[k], value));
+    }
+    for (int k = 0; k < r->count; k++)
+        vec_push(lw->arena, &block->list, store_to(lw, lhs[k], temp[k]));
+    return block;
+}
+
+static Stmt *body(Lower *lw, Instance *in)
+{
+    const Stage *stage = in->st->stage;
+    const Expr *lhs[MAX_VALUES], *rhs[MAX_VALUES];
+    for (int k = 0; k < stage->value_count; k++)
+        lhs[k] = own_load(lw, in, k);
+    if (in->phase == PHASE_UPDATE) {
+        for (int k = 0; k < stage->value_count; k++)
+            rhs[k] = lower_value(lw, in, stage->value[k]);
+        return combine(lw, in, lhs, rhs);
+    }
+    Stmt *block = stmt_block(lw->arena);
+    for (int k = 0; k < stage->value_count; k++) {
+        const Expr *value = in->phase == PHASE_START
+                                ? stage->reducer->start[k]
+                                : lower_value(lw, in, stage->value[k]);
+        vec_push(lw->arena, &block->list, store_to(lw, lhs[k], value));
+    }
+    return block;
+}
+
+/* ---- nests --------------------------------------------------------- */
+
+static Stmt *nest(Lower *lw, Instance *in, int leaf);
+
+/* A loop over `axis` of `count` iterations around the rest of the nest. */
+static Stmt *loop(Lower *lw, Instance *in, int leaf, int64_t count,
+                  Stmt *(*inside)(Lower *, Instance *, int))
+{
+    LoopAxis *axis = in->st->leaves.data[leaf];
+    if (count == 1) {
+        axis_bind(lw, in, axis, expr_int(lw->arena, 0));
+        Stmt *s = inside(lw, in, leaf);
+        axis_unbind(in, axis);
+        return s;
+    }
+    const Var *var = fresh_var(lw, axis->name);
+    vec_push(lw->arena, &lw->ranges.vars, ((VarRange){var, count}));
+    axis_bind(lw, in, axis, expr_var(lw->arena, var));
+    Stmt *s = stmt_for(lw->arena, axis->kind, var, count,
+                       inside(lw, in, leaf));
+    axis_unbind(in, axis);
+    lw->ranges.vars.count--;
+    return s;
+}
+
+/* Stages that are computed at this loop, then the rest of the nest. */
+static Stmt *after_loop(Lower *lw, Instance *in, int leaf)
+{
+    Schedule *s = lw->schedule;
+    int temps = lw->temps.count;
+    Stmt *block = stmt_block(lw->arena);
+    Vec(Instance *) inside = {0};
+    if (in->phase == PHASE_VALUE) {
+        /* Consumers first: a region follows from who reads it. */
+        for (int i = s->stages.count - 1; i >= 0; i--) {
+            StageState *st = s->stages.data[i];
+            if (st->is_inlined || st->at != in->st ||
+                st->at_axis != in->st->leaves.data[leaf])
+                continue;
+            Instance *part = instance_new(lw, st);
+            region_of(lw, part, in);
+            for (int k = 0; k < inside.count; k++)
+                region_of(lw, part, inside.data[k]);
+            region_end(lw, part);
+            vec_push(lw->arena, &inside, part);
+        }
+        for (int i = inside.count - 1; i >= 0; i--)
+            instance_add_temps(lw, inside.data[i]);
+        for (int i = inside.count - 1; i >= 0; i--)
+            vec_push(lw->arena, &block->list, nest(lw, inside.data[i], 0));
+    }
+    Stmt *rest = nest(lw, in, leaf + 1);
+    lw->temps.count = temps;
+    if (!block->list.count)
+        return rest;
+    vec_push(lw->arena, &block->list, rest);
+    return block;
+}
+
+static Stmt *reduce_lanes(Lower *lw, Instance *in);
+
+static Stmt *nest(Lower *lw, Instance *in, int leaf)
+{
+    StageState *st = in->st;
+    if (leaf == st->leaves.count)
+        return body(lw, in);
+    LoopAxis *axis = st->leaves.data[leaf];
+    if (axis->is_reduce && in->phase == PHASE_VALUE) {
+        if (st->lane_axis == axis)
+            return reduce_lanes(lw, in);
+        Stmt *block = stmt_block(lw->arena);
+        in->phase = PHASE_START;
+        vec_push(lw->arena, &block->list, nest(lw, in, leaf));
+        in->phase = PHASE_UPDATE;
+        vec_push(lw->arena, &block->list, nest(lw, in, leaf));
+        in->phase = PHASE_VALUE;
+        return block;
+    }
+    if (axis->is_reduce && in->phase == PHASE_START)
+        return nest(lw, in, leaf + 1);
+    if (!axis->split_from || axis->split_from->outer != axis)
+        return loop(lw, in, leaf, axis_extent(in, axis), after_loop);
+    /* One nest a piece size. */
+    Segment segment[2];
+    int count = axis_segments(in, axis, segment);
+    Stmt *block = stmt_block(lw->arena);
+    for (int i = 0; i < count; i++) {
+        axis_set_segment(in, axis, &segment[i]);
+        vec_push(lw->arena, &block->list,
+                 loop(lw, in, leaf, segment[i].count, after_loop));
+        axis_set_segment(in, axis, NULL);
+    }
+    return count == 1 ? block->list.data[0] : block;
+}
+
+/* ---- reductions in lanes ------------------------------------------- */
+
+/* One vector loop that combines `rhs` (values of the stage at reduction
+ * index base + lane, or lane + `from` of the partial results) into the
+ * lanes 0 to count - 1. */
+static Stmt *lane_loop(Lower *lw, Instance *in, Buffer *const *acc,
+                       int64_t count, const Expr *base, int64_t from)
+{
+    Arena *a = lw->arena;
+    const Stage *stage = in->st->stage;
+    const Var *var = fresh_var(lw, "lane");
+    const Expr *lane = expr_var(a, var);
+    if (count == 1)
+        lane = expr_int(a, 0);
+    vec_push(a, &lw->ranges.vars, ((VarRange){var, count}));
+    const Expr *lhs[MAX_VALUES], *rhs[MAX_VALUES];
+    if (base)
+        axis_bind(lw, in, in->st->lane_axis, expr_add(a, base, lane));
+    for (int k = 0; k < stage->value_count; k++) {
+        lhs[k] = expr_load(a, acc[k], lane);
+        rhs[k] = base ? lower_value(lw, in, stage->value[k])
+                      : expr_load(a, acc[k], expr_add_int(a, lane, from));
+    }
+    Stmt *s = combine(lw, in, lhs, rhs);
+    if (base)
+        axis_unbind(in, in->st->lane_axis);
+    lw->ranges.vars.count--;
+    return count == 1 ? s : stmt_for(a, LOOP_VECTOR, var, count, s);
+}
+
+static Stmt *reduce_lanes(Lower *lw, Instance *in)
+{
+    Arena *a = lw->arena;
+    const Stage *stage = in->st->stage;
+    LoopAxis *axis = in->st->lane_axis;
+    int64_t extent = axis_extent(in, axis), lanes = in->st->lanes;
+    while (lanes > extent && lanes > 1)
+        lanes /= 2;
+    Buffer *acc[MAX_VALUES];
+    Stmt *block = stmt_block(a);
+    for (int k = 0; k < stage->value_count; k++) {
+        acc[k] = lower_temp(lw, "lanes", stage->reducer->dtype[k],
+                            SCOPE_LOCAL, lanes);
+        const Var *var = fresh_var(lw, "lane");
+        vec_push(a, &block->list,
+                 stmt_for(a, LOOP_VECTOR, var, lanes,
+                          stmt_store(a, acc[k], expr_var(a, var),
+                                     stage->reducer->start[k])));
+    }
+    in->phase = PHASE_UPDATE;
+    int64_t full = extent / lanes;
+    const Var *var = fresh_var(lw, axis->name);
+    vec_push(a, &lw->ranges.vars, ((VarRange){var, full}));
+    const Expr *base = expr_mul_int(a, expr_var(a, var), lanes);
+    vec_push(a, &block->list,
+             stmt_for(a, LOOP_SERIAL, var, full,
+                      lane_loop(lw, in, acc, lanes, base, 0)));
+    lw->ranges.vars.count--;
+    if (extent % lanes)
+        vec_push(a, &block->list,
+                 lane_loop(lw, in, acc, extent % lanes,
+                           expr_int(a, full * lanes), 0));
+    for (int64_t half = lanes / 2; half >= 1; half /= 2)
+        vec_push(a, &block->list,
+                 lane_loop(lw, in, acc, half, NULL, half));
+    in->phase = PHASE_VALUE;
+    for (int k = 0; k < stage->value_count; k++)
+        vec_push(a, &block->list,
+                 store_to(lw, own_load(lw, in, k),
+                          expr_load(a, acc[k], expr_int(a, 0))));
+    return block;
+}
+
+/* ---- borders ------------------------------------------------------- */
+
+/* Zeroes the part of a buffer where storage place `place` is in its low
+ * (or high) border; places before it are inside theirs, so that the parts
+ * do not overlap. */
+static void zero_border(Lower *lw, const Buffer *b, int place, bool high,
+                        Stmt *block)
+{
+    Arena *a = lw->arena;
+    const Layout *l = &b->layout;
+    int axis = l->dim[place].axis;
+    int64_t size = high ? l->hi[axis] : l->lo[axis];
+    if (size == 0)
+        return;
+    const Var *vars[MAX_LAYOUT];
+    int64_t extents[MAX_LAYOUT], stride = 1;
+    const Expr *offset = expr_int(a, 0);
+    for (int i = l->count - 1; i >= 0; i--) {
+        int x = l->dim[i].axis;
+        int64_t whole = layout_extent(l, i, b->dims), start = 0;
+        extents[i] = whole;
+        if (i == place) {
+            extents[i] = size;
+            start = high ? whole - size : 0;
+        } else if (i < place) {
+            extents[i] = b->dims[x];
+            start = l->lo[x];
+        }
+        vars[i] = fresh_var(lw, "b");
+        const Expr *at = extents[i] == 1 ? expr_int(a, start)
+                                         : expr_add_int(a, expr_var(a, vars[i]), start);
+        offset = expr_add(a, expr_mul_int(a, at, stride), offset);
+        stride *= whole;
+    }
+    Stmt *s = stmt_store(a, b, offset, expr_const(a, b->dtype, 0));
+    for (int i = l->count - 1; i >= 0; i--)
+        if (extents[i] > 1)
+            s = stmt_for(a,
+                         i == l->count - 1 ? LOOP_VECTOR : LOOP_SERIAL,
+                         vars[i], extents[i], s);
+    vec_push(a, &block->list, s);
+}
+
+/* ---- kernels ------------------------------------------------------- */
+
+Buffer *lower_temp(Lower *lw, const char *name, DType dtype, Scope scope,
+                   int64_t size)
+{
+    Buffer *b = ARENA_NEW(lw->arena, Buffer);
+    b->name = arena_printf(lw->arena, "%s_%d", name, lw->next_temp++);
+    b->role = BUF_TEMP;
+    b->dtype = dtype;
+    b->rank = 1;
+    b->dims[0] = size;
+    b->layout = layout_row_major(1);
+    b->scope = scope;
+    vec_push(lw->arena, &lw->kernel->temps, b);
+    return b;
+}
+
+static void add_params(Kernel *k, const Schedule *s, BufferRole role)
+{
+    for (int i = 0; i < s->def->buffers.count; i++) {
+        Buffer *b = s->def->buffers.data[i];
+        if (b->role != role)
+            continue;
+        if (role == BUF_TEMP) {
+            bool live = false;
+            for (int j = 0; j < s->stages.count; j++) {
+                const StageState *st = s->stages.data[j];
+                for (int v = 0; v < st->stage->value_count; v++)
+                    live |= st->stage->out[v] == b && !st->is_inlined &&
+                            !st->at;
+            }
+            if (!live)
+                continue;
+        }
+        vec_push(k->arena, &k->params, b);
+    }
+}
+
+Kernel *schedule_lower(Schedule *s, Arena *arena)
+{
+    Kernel *k = ARENA_NEW(arena, Kernel);
+    k->arena = arena;
+    add_params(k, s, BUF_INPUT);
+    add_params(k, s, BUF_OUTPUT);
+    add_params(k, s, BUF_TEMP);
+    k->body = stmt_block(arena);
+    Lower lw = {.arena = arena, .schedule = s, .kernel = k};
+    lw.ranges.arena = arena;
+    for (int i = 0; i < s->stages.count; i++) {
+        StageState *st = s->stages.data[i];
+        if (st->is_inlined || st->at)
+            continue;
+        Instance *in = instance_new(&lw, st);
+        for (int d = 0; d < st->stage->axis_count; d++) {
+            in->base[d] = expr_int(arena, 0);
+            in->extent[d] = st->stage->axis[d].extent;
+        }
+        vec_push(arena, &k->body->list, nest(&lw, in, 0));
+    }
+    for (int i = 0; i < k->params.count; i++) {
+        const Buffer *b = k->params.data[i];
+        if (b->role == BUF_OUTPUT)
+            for (int p = 0; p < b->layout.count; p++) {
+                zero_border(&lw, b, p, false, k->body);
+                zero_border(&lw, b, p, true, k->body);
+            }
+    }
+    k->flops = definition_flops(s->def);
+    k->hash = kernel_hash(k);
+    k->name = arena_printf(arena, "%s_%08x", s->def->name,
+                           (unsigned)(k->hash >> 32));
+    return k;
+}

@@ -1,0 +1,365 @@
+/* Axes while a nest is built, and which region of a stage is needed. */
+#include "schedules/region.h"
+
+#include <string.h>
+
+static AxisState *state_of(Instance *in, const LoopAxis *axis)
+{
+    for (int i = 0; i < in->axes.count; i++)
+        if (in->axes.data[i].axis == axis)
+            return &in->axes.data[i];
+    die("stage %s has no axis %s", in->st->stage->name, axis->name);
+}
+
+static void add_axis(Lower *lw, Instance *in, const LoopAxis *axis)
+{
+    for (int i = 0; i < in->axes.count; i++)
+        if (in->axes.data[i].axis == axis)
+            return;
+    vec_push(lw->arena, &in->axes, ((AxisState){.axis = axis}));
+    if (axis->use == AXIS_SPLIT) {
+        add_axis(lw, in, axis->outer);
+        add_axis(lw, in, axis->inner);
+    } else if (axis->use == AXIS_FUSED) {
+        add_axis(lw, in, axis->fused);
+    }
+}
+
+Instance *instance_new(Lower *lw, StageState *st)
+{
+    Instance *in = ARENA_NEW(lw->arena, Instance);
+    in->st = st;
+    for (int i = 0; i < st->roots.count; i++)
+        add_axis(lw, in, st->roots.data[i]);
+    return in;
+}
+
+int64_t axis_extent(const Instance *in, const LoopAxis *axis)
+{
+    if (axis->root) {
+        if (axis->is_reduce)
+            return axis->extent;
+        for (int i = 0; i < in->st->stage->axis_count; i++)
+            if (in->st->roots.data[i] == axis)
+                return in->extent[i];
+        die("stage %s lost its axis %s", in->st->stage->name, axis->name);
+    }
+    if (axis->fuse_first)
+        return axis_extent(in, axis->fuse_first) *
+               axis_extent(in, axis->fuse_second);
+    const LoopAxis *from = axis->split_from;
+    int64_t whole = axis_extent(in, from);
+    int64_t size = from->factor < whole ? from->factor : whole;
+    if (axis == from->outer)
+        return (whole + size - 1) / size;
+    const AxisState *outer = state_of((Instance *)in, from->outer);
+    return outer->segment.size ? outer->segment.size : size;
+}
+
+int axis_segments(const Instance *in, const LoopAxis *outer,
+                  Segment segment[2])
+{
+    const LoopAxis *from = outer->split_from;
+    int64_t whole = axis_extent(in, from), factor = from->factor;
+    int count = 0;
+    if (from->even) {
+        int64_t pieces = (whole + factor - 1) / factor;
+        int64_t size = whole / pieces, larger = whole % pieces;
+        if (larger)
+            segment[count++] = (Segment){0, larger, size + 1};
+        segment[count++] =
+            (Segment){larger * (size + 1), pieces - larger, size};
+        return count;
+    }
+    int64_t full = whole / factor, rest = whole % factor;
+    if (full)
+        segment[count++] = (Segment){0, full, factor};
+    if (rest)
+        segment[count++] = (Segment){full * factor, 1, rest};
+    return count;
+}
+
+void axis_set_segment(Instance *in, const LoopAxis *outer,
+                      const Segment *segment)
+{
+    state_of(in, outer)->segment = segment ? *segment : (Segment){0};
+}
+
+void axis_bind(Lower *lw, Instance *in, const LoopAxis *axis,
+               const Expr *value)
+{
+    (void)lw;
+    state_of(in, axis)->value = value;
+}
+
+void axis_unbind(Instance *in, const LoopAxis *axis)
+{
+    state_of(in, axis)->value = NULL;
+}
+
+/* Piece size and start of a split axis at this point. */
+static Segment split_segment(Instance *in, const LoopAxis *axis)
+{
+    const AxisState *outer = state_of(in, axis->outer);
+    if (outer->segment.size)
+        return outer->segment;
+    int64_t whole = axis_extent(in, axis);
+    int64_t size = axis->factor < whole ? axis->factor : whole;
+    if (whole % size)
+        die("stage %s: %s of %lld does not divide by %lld below another "
+            "split",
+            in->st->stage->name, axis->name, (long long)whole,
+            (long long)size);
+    return (Segment){0, whole / size, size};
+}
+
+static const Expr *value_of(Lower *lw, Instance *in, const LoopAxis *axis)
+{
+    Arena *a = lw->arena;
+    if (axis->use == AXIS_LEAF) {
+        const Expr *value = state_of(in, axis)->value;
+        if (!value)
+            die("stage %s: loop %s is not bound", in->st->stage->name,
+                axis->name);
+        return value;
+    }
+    if (axis->use == AXIS_FUSED) {
+        const Expr *f = value_of(lw, in, axis->fused);
+        const Expr *inner =
+            expr_int(a, axis_extent(in, axis->fused->fuse_second));
+        return axis->fused->fuse_first == axis
+                   ? expr_div(a, f, inner)
+                   : expr_binary(a, EX_MOD, f, inner);
+    }
+    const Expr *outer = value_of(lw, in, axis->outer);
+    const Expr *inner = value_of(lw, in, axis->inner);
+    Segment seg = split_segment(in, axis);
+    const Expr *start =
+        expr_add_int(a, expr_mul_int(a, outer, seg.size), seg.offset);
+    return expr_add(a, start, inner);
+}
+
+static int spatial_index(const Instance *in, const LoopAxis *root)
+{
+    for (int i = 0; i < in->st->stage->axis_count; i++)
+        if (in->st->roots.data[i] == root)
+            return i;
+    return -1;
+}
+
+const Expr *axis_value(Lower *lw, Instance *in, const LoopAxis *root)
+{
+    const Expr *value = value_of(lw, in, root);
+    int d = spatial_index(in, root);
+    if (d >= 0)
+        value = expr_add(lw->arena, in->base[d], value);
+    return simplify_index(&lw->ranges, value);
+}
+
+/* base .. base + extent - 1 */
+typedef struct Range {
+    const Expr *base;
+    int64_t extent;
+} Range;
+
+static bool is_bound_inside(Instance *in, const LoopAxis *axis)
+{
+    switch (axis->use) {
+    case AXIS_LEAF:
+        return state_of(in, axis)->value != NULL;
+    case AXIS_SPLIT:
+        return is_bound_inside(in, axis->outer) ||
+               is_bound_inside(in, axis->inner);
+    default:
+        return is_bound_inside(in, axis->fused);
+    }
+}
+
+static Range range_of_axis(Lower *lw, Instance *in, const LoopAxis *axis)
+{
+    Arena *a = lw->arena;
+    Range whole = {expr_int(a, 0), axis_extent(in, axis)};
+    if (!is_bound_inside(in, axis))
+        return whole;
+    if (axis->use == AXIS_LEAF)
+        return (Range){state_of(in, axis)->value, 1};
+    if (axis->use == AXIS_FUSED) {
+        Range f = range_of_axis(lw, in, axis->fused);
+        if (f.extent == 1)
+            return (Range){value_of(lw, in, axis), 1};
+        return whole;
+    }
+    Range outer = range_of_axis(lw, in, axis->outer);
+    if (!is_bound_inside(in, axis->outer))
+        return whole;
+    Range inner = range_of_axis(lw, in, axis->inner);
+    Segment seg = split_segment(in, axis);
+    const Expr *start =
+        expr_add_int(a, expr_mul_int(a, outer.base, seg.size), seg.offset);
+    return (Range){expr_add(a, start, inner.base),
+                   (outer.extent - 1) * seg.size + inner.extent};
+}
+
+/* The values of an index expression; false when they do not form a range
+ * of known size. */
+static bool range_of_expr(Lower *lw, Instance *in, const Expr *x, Range *out)
+{
+    Arena *a = lw->arena;
+    Range p, q;
+    switch (x->kind) {
+    case EX_INT:
+        *out = (Range){x, 1};
+        return true;
+    case EX_VAR:
+        for (int i = 0; i < in->st->roots.count; i++) {
+            const LoopAxis *root = in->st->roots.data[i];
+            if (root->root != x->var)
+                continue;
+            *out = range_of_axis(lw, in, root);
+            int d = spatial_index(in, root);
+            if (d >= 0)
+                out->base = expr_add(a, in->base[d], out->base);
+            return true;
+        }
+        return false;
+    case EX_ADD:
+        if (!range_of_expr(lw, in, x->arg[0], &p) ||
+            !range_of_expr(lw, in, x->arg[1], &q))
+            return false;
+        *out = (Range){expr_add(a, p.base, q.base), p.extent + q.extent - 1};
+        return true;
+    case EX_MUL:
+        if (x->arg[1]->kind != EX_INT || x->arg[1]->i < 1 ||
+            !range_of_expr(lw, in, x->arg[0], &p))
+            return false;
+        *out = (Range){expr_mul(a, p.base, x->arg[1]),
+                       (p.extent - 1) * x->arg[1]->i + 1};
+        return true;
+    case EX_DIV:
+    case EX_MOD:
+        if (x->arg[1]->kind != EX_INT ||
+            !range_of_expr(lw, in, x->arg[0], &p) || p.extent != 1)
+            return false;
+        *out = (Range){expr_binary(a, x->kind, p.base, x->arg[1]), 1};
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void widen(Lower *lw, Instance *part, int d, bool known, Range r)
+{
+    const Expr *zero = expr_int(lw->arena, 0);
+    int64_t whole = part->st->stage->axis[d].extent, shift;
+    if (known)
+        r.base = simplify_index(&lw->ranges, r.base);
+    if (known && !part->has_region) {
+        part->base[d] = r.base;
+        part->extent[d] = r.extent;
+    } else if (known && simplify_difference(&lw->ranges, part->base[d],
+                                            r.base, &shift)) {
+        int64_t low = shift < 0 ? shift : 0;
+        int64_t end = shift + r.extent;
+        if (end < part->extent[d])
+            end = part->extent[d];
+        if (shift < 0)
+            part->base[d] = r.base;
+        part->extent[d] = end - low;
+    } else {
+        part->base[d] = zero;
+        part->extent[d] = whole;
+    }
+}
+
+static void widen_by_reads(Lower *lw, Instance *part, Instance *user,
+                           PtrMap *seen, const Expr *x)
+{
+    if (ptrmap_get(seen, x))
+        return;
+    ptrmap_set(seen, x, x);
+    for (int i = 0; i < x->count; i++)
+        widen_by_reads(lw, part, user, seen, x->arg[i]);
+    if (x->outside)
+        widen_by_reads(lw, part, user, seen, x->outside);
+    if (x->kind != EX_READ)
+        return;
+    const Stage *stage = part->st->stage;
+    for (int k = 0; k < stage->value_count; k++) {
+        if (stage->out[k] != x->buffer)
+            continue;
+        for (int d = 0; d < x->count; d++) {
+            Range r = {0};
+            bool known = range_of_expr(lw, user, x->arg[d], &r);
+            widen(lw, part, d, known, r);
+        }
+        part->has_region = true;
+    }
+}
+
+void region_of(Lower *lw, Instance *part, Instance *user)
+{
+    PtrMap seen = {0};
+    for (int k = 0; k < user->st->stage->value_count; k++)
+        widen_by_reads(lw, part, user, &seen, user->st->stage->value[k]);
+    ptrmap_free(&seen);
+}
+
+void region_end(Lower *lw, Instance *part)
+{
+    const Stage *stage = part->st->stage;
+    for (int d = 0; d < stage->axis_count; d++) {
+        int64_t whole = stage->axis[d].extent;
+        if (!part->has_region) {
+            part->base[d] = expr_int(lw->arena, 0);
+            part->extent[d] = 1;
+            continue;
+        }
+        Interval base = interval_of(&lw->ranges, part->base[d]);
+        if (!base.known || base.min < 0 ||
+            base.max + part->extent[d] > whole) {
+            part->base[d] = expr_int(lw->arena, 0);
+            part->extent[d] = whole;
+        }
+    }
+}
+
+/* The last loop that moves along the axis. */
+static int last_leaf(const StageState *st, const LoopAxis *axis)
+{
+    if (axis->use == AXIS_LEAF)
+        return stage_leaf_index(st, axis);
+    if (axis->use == AXIS_FUSED)
+        return last_leaf(st, axis->fused);
+    int outer = last_leaf(st, axis->outer);
+    int inner = last_leaf(st, axis->inner);
+    return outer > inner ? outer : inner;
+}
+
+void instance_add_temps(Lower *lw, Instance *in)
+{
+    const Stage *stage = in->st->stage;
+    int order[MAX_RANK], n = stage->axis_count;
+    int64_t size = 1;
+    for (int i = 0; i < n; i++) {
+        int leaf = last_leaf(in->st, in->st->roots.data[i]), j = i;
+        for (; j > 0 && last_leaf(in->st,
+                                  in->st->roots.data[order[j - 1]]) > leaf;
+             j--)
+            order[j] = order[j - 1];
+        order[j] = i;
+        size *= in->extent[i];
+    }
+    for (int k = 0; k < stage->value_count; k++) {
+        TempInstance t = {.of = stage->out[k]};
+        t.buffer = lower_temp(lw, stage->out[k]->name, stage->out[k]->dtype,
+                              in->st->scope, size);
+        t.buffer->rank = n;
+        for (int i = 0; i < n; i++) {
+            t.buffer->dims[i] = in->extent[i];
+            t.base[i] = in->base[i];
+        }
+        /* The innermost loop runs along contiguous elements. */
+        t.buffer->layout = layout_permuted(n, order);
+        vec_push(lw->arena, &lw->temps, t);
+    }
+}

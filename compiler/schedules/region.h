@@ -1,0 +1,80 @@
+/* Lowering state: axes bound to loops, and the region of a stage that is
+ * needed inside another. */
+#ifndef ASSAY_SCHEDULES_REGION_H
+#define ASSAY_SCHEDULES_REGION_H
+
+#include "schedules/state.h"
+#include "tensor/ptrmap.h"
+#include "tensor/simplify.h"
+
+/* Pieces of equal size of a split axis: `count` of `size`, from `offset`
+ * on. */
+typedef struct Segment {
+    int64_t offset, count, size;
+} Segment;
+
+typedef enum Phase {
+    PHASE_VALUE,  /* outside any reduction */
+    PHASE_START,  /* start values of a reduction */
+    PHASE_UPDATE  /* inside reduction loops */
+} Phase;
+
+/* What is known of an axis while its nest is being built. */
+typedef struct AxisState {
+    const LoopAxis *axis;
+    const Expr *value; /* NULL while not bound */
+    Segment segment;   /* size 0: none chosen */
+} AxisState;
+
+/* One lowering of a stage, over the region base .. base + extent - 1. */
+typedef struct Instance {
+    StageState *st;
+    const Expr *base[MAX_RANK];
+    int64_t extent[MAX_RANK];
+    Phase phase;
+    Vec(AxisState) axes;
+    bool has_region;
+} Instance;
+
+/* The small buffer that holds a region of a definition's buffer. */
+typedef struct TempInstance {
+    const Buffer *of;
+    Buffer *buffer;
+    const Expr *base[MAX_RANK];
+} TempInstance;
+
+typedef struct Lower {
+    Arena *arena;
+    Schedule *schedule;
+    Kernel *kernel;
+    Ranges ranges;
+    Vec(TempInstance) temps;
+    int next_var, next_temp;
+} Lower;
+
+Instance *instance_new(Lower *lw, StageState *st);
+/* Makes the buffers of an instance's outputs and registers them. */
+void instance_add_temps(Lower *lw, Instance *in);
+Buffer *lower_temp(Lower *lw, const char *name, DType dtype, Scope scope,
+                   int64_t size);
+
+int64_t axis_extent(const Instance *in, const LoopAxis *axis);
+/* Piece sizes of the split whose outer loop is `outer`: 1 or 2. */
+int axis_segments(const Instance *in, const LoopAxis *outer,
+                  Segment segment[2]);
+void axis_set_segment(Instance *in, const LoopAxis *outer,
+                      const Segment *segment);
+void axis_bind(Lower *lw, Instance *in, const LoopAxis *axis,
+               const Expr *value);
+void axis_unbind(Instance *in, const LoopAxis *axis);
+/* Value of a root axis, region base included; all its loops are bound. */
+const Expr *axis_value(Lower *lw, Instance *in, const LoopAxis *root);
+
+/* Widens the region of `part` by what `user` reads of it, with the loops
+ * of `user` that are bound at this point. */
+void region_of(Lower *lw, Instance *part, Instance *user);
+/* Clips the region to the stage's extents; a stage that nobody reads here
+ * gets one element. */
+void region_end(Lower *lw, Instance *part);
+
+#endif

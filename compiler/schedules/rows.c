@@ -1,0 +1,83 @@
+/* Rows: softmax, normalization and other reductions over the contiguous
+ * axis, all stages of a row together while it is in cache. Each reduction
+ * runs in several vectors of partial results. */
+#include <string.h>
+
+#include "schedules/templates.h"
+
+/* The reduction's innermost axis is contiguous in what it reads. */
+static int contiguous_reduction(const StageState *st, const Expr *x)
+{
+    const Stage *stage = st->stage;
+    if (x->kind == EX_READ && x->buffer->role == BUF_INPUT) {
+        const Layout *l = &x->buffer->layout;
+        int d = l->dim[l->count - 1].axis;
+        for (int i = 0; i < stage->reduce_count; i++)
+            if (x->arg[d]->kind == EX_VAR &&
+                x->arg[d]->var == stage->reduce[i].var)
+                return i;
+    }
+    for (int i = 0; i < x->count; i++) {
+        int r = contiguous_reduction(st, x->arg[i]);
+        if (r >= 0)
+            return r;
+    }
+    return -1;
+}
+
+/* Axes of the output that the reductions have, too (rows): those over
+ * which every reduction stage has the same extent, up to the first that
+ * differs. */
+static int row_axes(const Look *look)
+{
+    const Stage *out = look->out->stage;
+    int rows = out->axis_count;
+    for (int k = 0; k < look->reductions.count; k++) {
+        const Stage *r = look->reductions.data[k]->stage;
+        int n = 0;
+        while (n < r->axis_count && n < rows &&
+               r->axis[n].extent == out->axis[n].extent)
+            n++;
+        rows = n;
+    }
+    return rows;
+}
+
+bool template_rows(Look *look, bool *fits)
+{
+    if (look->reductions.count == 0)
+        return true;
+    Schedule *s = look->s;
+    StageState *out = look->out;
+    int rows = row_axes(look);
+    if (rows == 0)
+        return true;
+    const int lanes = 4 * look->lanes;
+    *fits = true;
+    for (int k = 0; k < look->reductions.count; k++) {
+        StageState *r = look->reductions.data[k];
+        int i = contiguous_reduction(r, r->stage->value[0]);
+        if (r->stage->reduce_count != 1 || i < 0)
+            continue;
+        if (!schedule_reduce_lanes(
+                s, r->stage->name,
+                r->roots.data[r->stage->axis_count]->name, lanes))
+            return false;
+    }
+    const char *attach = out->leaves.data[rows - 1]->name;
+    int inner = out->leaves.count - rows;
+    if (inner > 0) {
+        int v = look_contiguous(out);
+        const char *last = out->leaves.data[out->leaves.count - 1]->name;
+        if (v >= rows && v == out->stage->axis_count - 1 &&
+            !schedule_vectorize(s, out->stage->name, last))
+            return false;
+    }
+    const char *joined = look_parallel_outer(look, inner);
+    attach = joined ? joined : attach;
+    for (int k = look->reductions.count - 1; k >= 0; k--)
+        if (!schedule_compute_at(s, look->reductions.data[k]->stage->name,
+                                 out->stage->name, attach))
+            return false;
+    return true;
+}

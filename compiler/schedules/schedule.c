@@ -1,0 +1,583 @@
+/* The primitives of a schedule and its trace. */
+#include "schedules/schedule.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "schedules/state.h"
+
+/* Copies buffers and stages, so that one definition serves many schedules. */
+typedef struct CopyMap {
+    const Definition *from;
+    Definition *to;
+} CopyMap;
+
+static const Expr *copy_read(ExprSubst *subst, const Expr *leaf)
+{
+    if (leaf->kind != EX_READ)
+        return NULL;
+    const CopyMap *map = subst->context;
+    for (int i = 0; i < map->from->buffers.count; i++)
+        if (map->from->buffers.data[i] == leaf->buffer)
+            return expr_read_padded(subst->arena, map->to->buffers.data[i],
+                                    leaf->arg, leaf->outside);
+    return NULL;
+}
+
+static Definition *copy_definition(Arena *a, const Definition *def)
+{
+    Definition *copy = definition_new(a, def->name);
+    for (int i = 0; i < def->buffers.count; i++) {
+        Buffer *b = ARENA_NEW(a, Buffer);
+        *b = *def->buffers.data[i];
+        vec_push(a, &copy->buffers, b);
+    }
+    CopyMap map = {def, copy};
+    ExprSubst subst = {copy_read, a, &map};
+    for (int i = 0; i < def->stages.count; i++) {
+        Stage *s = ARENA_NEW(a, Stage);
+        *s = *def->stages.data[i];
+        for (int k = 0; k < s->value_count; k++) {
+            s->value[k] = expr_rewrite(&subst, s->value[k]);
+            s->out[k] = definition_find_buffer(copy, s->out[k]->name);
+        }
+        vec_push(a, &copy->stages, s);
+    }
+    return copy;
+}
+
+static LoopAxis *new_axis(Schedule *s, const char *name, int64_t extent,
+                          bool is_reduce)
+{
+    LoopAxis *axis = ARENA_NEW(s->arena, LoopAxis);
+    axis->name = name;
+    axis->extent = extent;
+    axis->is_reduce = is_reduce;
+    return axis;
+}
+
+static void add_root(Schedule *s, StageState *st, const Axis *axis,
+                     bool is_reduce)
+{
+    LoopAxis *root =
+        new_axis(s, axis->var->name, axis->extent, is_reduce);
+    root->root = axis->var;
+    vec_push(s->arena, &st->roots, root);
+    vec_push(s->arena, &st->leaves, root);
+}
+
+StageState *schedule_add_stage(Schedule *s, Stage *stage, int at)
+{
+    StageState *st = ARENA_NEW(s->arena, StageState);
+    st->stage = stage;
+    for (int k = 0; k < stage->axis_count; k++)
+        add_root(s, st, &stage->axis[k], false);
+    for (int k = 0; k < stage->reduce_count; k++)
+        add_root(s, st, &stage->reduce[k], true);
+    vec_push(s->arena, &s->stages, st);
+    for (int i = s->stages.count - 1; i > at; i--)
+        s->stages.data[i] = s->stages.data[i - 1];
+    s->stages.data[at] = st;
+    return st;
+}
+
+void schedule_reset(Schedule *s)
+{
+    s->def = copy_definition(s->arena, s->source);
+    s->stages.count = 0;
+    s->trace.data = NULL;
+    s->trace.count = s->trace.capacity = 0;
+    for (int i = 0; i < s->def->stages.count; i++)
+        schedule_add_stage(s, s->def->stages.data[i], i);
+}
+
+Schedule *schedule_new(Arena *arena, Diag *diag, const Definition *def)
+{
+    Schedule *s = ARENA_NEW(arena, Schedule);
+    s->arena = arena;
+    s->diag = diag;
+    s->source = def;
+    schedule_reset(s);
+    return s;
+}
+
+StageState *schedule_stage(const Schedule *s, const char *name)
+{
+    for (int i = 0; i < s->stages.count; i++)
+        if (strcmp(s->stages.data[i]->stage->name, name) == 0)
+            return s->stages.data[i];
+    return NULL;
+}
+
+LoopAxis *stage_axis(const StageState *st, const char *name)
+{
+    for (int i = 0; i < st->leaves.count; i++)
+        if (strcmp(st->leaves.data[i]->name, name) == 0)
+            return st->leaves.data[i];
+    return NULL;
+}
+
+int stage_leaf_index(const StageState *st, const LoopAxis *axis)
+{
+    for (int i = 0; i < st->leaves.count; i++)
+        if (st->leaves.data[i] == axis)
+            return i;
+    return -1;
+}
+
+bool schedule_record(Schedule *s, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vec_push(s->arena, &s->trace, arena_vprintf(s->arena, format, args));
+    va_end(args);
+    return true;
+}
+
+/* Finds a live stage and (when `axis` is not NULL) one of its leaves. */
+static bool find(Schedule *s, const char *stage, const char *axis,
+                 StageState **st, LoopAxis **leaf)
+{
+    *st = schedule_stage(s, stage);
+    if (!*st || (*st)->is_inlined)
+        return diag_error(s->diag, "schedule of %s: no stage %s",
+                          s->def->name, stage);
+    if (!axis)
+        return true;
+    *leaf = stage_axis(*st, axis);
+    if (!*leaf)
+        return diag_error(s->diag, "schedule of %s: stage %s has no loop %s",
+                          s->def->name, stage, axis);
+    return true;
+}
+
+typedef struct InlineMap {
+    const Stage *stage;
+    const Expr *const *index;
+} InlineMap;
+
+static const Expr *inline_var(ExprSubst *subst, const Expr *leaf)
+{
+    const InlineMap *map = subst->context;
+    if (leaf->kind == EX_VAR)
+        for (int i = 0; i < map->stage->axis_count; i++)
+            if (map->stage->axis[i].var == leaf->var)
+                return map->index[i];
+    return NULL;
+}
+
+/* Read of the inlined buffer at some index: its value there. */
+static const Expr *inline_read(ExprSubst *subst, const Expr *leaf)
+{
+    const Stage *stage = subst->context;
+    if (leaf->kind != EX_READ || leaf->buffer != stage->out[0])
+        return NULL;
+    Arena *a = subst->arena;
+    InlineMap map = {stage, leaf->arg};
+    ExprSubst inner = {inline_var, a, &map};
+    const Expr *value = expr_rewrite(&inner, stage->value[0]);
+    if (!leaf->outside)
+        return value;
+    const Expr *inside = expr_const_int(a, DT_BOOL, 1);
+    for (int i = 0; i < leaf->count; i++) {
+        const Expr *low =
+            expr_binary(a, EX_LE, expr_int(a, 0), leaf->arg[i]);
+        const Expr *high = expr_binary(
+            a, EX_LT, leaf->arg[i], expr_int(a, leaf->buffer->dims[i]));
+        inside = expr_binary(a, EX_AND, inside,
+                             expr_binary(a, EX_AND, low, high));
+    }
+    return expr_select(a, inside, value, leaf->outside);
+}
+
+bool schedule_inline(Schedule *s, const char *stage)
+{
+    StageState *st;
+    if (!find(s, stage, NULL, &st, NULL))
+        return false;
+    if (st->stage->reduce_count || st->stage->value_count != 1 ||
+        st->stage->out[0]->role != BUF_TEMP)
+        return diag_error(s->diag,
+                          "schedule of %s: %s reduces or is an output and "
+                          "cannot be inlined",
+                          s->def->name, stage);
+    ExprSubst subst = {inline_read, s->arena, st->stage};
+    for (int i = 0; i < s->stages.count; i++) {
+        Stage *user = s->stages.data[i]->stage;
+        if (s->stages.data[i] == st || s->stages.data[i]->is_inlined)
+            continue;
+        for (int k = 0; k < user->value_count; k++)
+            user->value[k] = expr_rewrite(&subst, user->value[k]);
+    }
+    st->is_inlined = true;
+    return schedule_record(s, "inline %s", stage);
+}
+
+static bool split(Schedule *s, const char *stage, const char *axis,
+                  int64_t factor, bool even)
+{
+    StageState *st;
+    LoopAxis *a;
+    if (!find(s, stage, axis, &st, &a))
+        return false;
+    if (factor < 1)
+        return diag_error(s->diag, "schedule of %s: split by %lld",
+                          s->def->name, (long long)factor);
+    if (even) {
+        int64_t pieces = (a->extent + factor - 1) / factor;
+        factor = (a->extent + pieces - 1) / pieces;
+    }
+    if (factor > a->extent)
+        factor = a->extent;
+    LoopAxis *outer =
+        new_axis(s, arena_printf(s->arena, "%s.o", axis),
+                 (a->extent + factor - 1) / factor, a->is_reduce);
+    LoopAxis *inner = new_axis(s, arena_printf(s->arena, "%s.i", axis),
+                               factor, a->is_reduce);
+    outer->split_from = inner->split_from = a;
+    a->use = AXIS_SPLIT;
+    a->factor = factor;
+    a->even = even;
+    a->outer = outer;
+    a->inner = inner;
+    int at = stage_leaf_index(st, a);
+    vec_push(s->arena, &st->leaves, inner);
+    for (int i = st->leaves.count - 1; i > at + 1; i--)
+        st->leaves.data[i] = st->leaves.data[i - 1];
+    st->leaves.data[at] = outer;
+    st->leaves.data[at + 1] = inner;
+    return schedule_record(s, "%s %s %s %lld", even ? "split_even" : "split", stage,
+                  axis, (long long)factor);
+}
+
+bool schedule_split(Schedule *s, const char *stage, const char *axis,
+                    int64_t factor)
+{
+    return split(s, stage, axis, factor, false);
+}
+
+bool schedule_split_even(Schedule *s, const char *stage, const char *axis,
+                         int64_t factor)
+{
+    return split(s, stage, axis, factor, true);
+}
+
+/* An outer loop whose pieces differ in size is a loop of its own. */
+static bool is_uneven(const LoopAxis *a)
+{
+    const LoopAxis *from = a->split_from;
+    return from && from->outer == a && from->extent % from->factor != 0;
+}
+
+bool schedule_fuse(Schedule *s, const char *stage, const char *outer,
+                   const char *inner)
+{
+    StageState *st;
+    LoopAxis *a, *b;
+    if (!find(s, stage, outer, &st, &a) || !find(s, stage, inner, &st, &b))
+        return false;
+    int at = stage_leaf_index(st, a);
+    if (stage_leaf_index(st, b) != at + 1 || a->is_reduce != b->is_reduce ||
+        is_uneven(a) || is_uneven(b))
+        return diag_error(s->diag,
+                          "schedule of %s: %s and %s of %s cannot be fused",
+                          s->def->name, outer, inner, stage);
+    LoopAxis *f = new_axis(s, arena_printf(s->arena, "%s*%s", outer, inner),
+                           a->extent * b->extent, a->is_reduce);
+    f->fuse_first = a;
+    f->fuse_second = b;
+    a->use = b->use = AXIS_FUSED;
+    a->fused = b->fused = f;
+    st->leaves.data[at] = f;
+    vec_remove(&st->leaves, at + 1);
+    return schedule_record(s, "fuse %s %s %s", stage, outer, inner);
+}
+
+bool schedule_reorder(Schedule *s, const char *stage, const char *order)
+{
+    StageState *st;
+    if (!find(s, stage, NULL, &st, NULL))
+        return false;
+    Vec(LoopAxis *) leaves = {0};
+    char *copy = arena_strdup(s->arena, order), *save;
+    for (char *w = strtok_r(copy, " ", &save); w;
+         w = strtok_r(NULL, " ", &save)) {
+        LoopAxis *a = stage_axis(st, w);
+        if (!a)
+            return diag_error(s->diag,
+                              "schedule of %s: stage %s has no loop %s",
+                              s->def->name, stage, w);
+        for (int i = 0; i < leaves.count; i++)
+            if (leaves.data[i] == a)
+                return diag_error(s->diag,
+                                  "schedule of %s: loop %s comes twice",
+                                  s->def->name, w);
+        /* The outer loop fixes how large a piece the inner one sees. */
+        const LoopAxis *from = a->split_from;
+        if (from && from->inner == a && from->extent % from->factor)
+            for (int i = 0; i <= leaves.count; i++) {
+                if (i == leaves.count && from->outer->use == AXIS_LEAF)
+                    return diag_error(
+                        s->diag, "schedule of %s: %s must come after %s",
+                        s->def->name, w, from->outer->name);
+                if (i < leaves.count && leaves.data[i] == from->outer)
+                    break;
+            }
+        vec_push(s->arena, &leaves, a);
+    }
+    if (leaves.count != st->leaves.count)
+        return diag_error(s->diag,
+                          "schedule of %s: reorder %s names %d of %d loops",
+                          s->def->name, stage, leaves.count,
+                          st->leaves.count);
+    memcpy(st->leaves.data, leaves.data,
+           (size_t)leaves.count * sizeof *leaves.data);
+    return schedule_record(s, "reorder %s %s", stage, order);
+}
+
+static bool annotate(Schedule *s, const char *stage, const char *axis,
+                     LoopKind kind, const char *verb)
+{
+    StageState *st;
+    LoopAxis *a;
+    if (!find(s, stage, axis, &st, &a))
+        return false;
+    if (a->is_reduce && kind != LOOP_UNROLLED)
+        return diag_error(s->diag,
+                          "schedule of %s: reduction loop %s of %s cannot "
+                          "be %s",
+                          s->def->name, axis, stage, verb);
+    if (kind == LOOP_PARALLEL && (st->at || stage_leaf_index(st, a) != 0))
+        return diag_error(s->diag,
+                          "schedule of %s: only the outermost loop of a "
+                          "nest runs in parallel, not %s of %s",
+                          s->def->name, axis, stage);
+    if (kind == LOOP_VECTOR &&
+        stage_leaf_index(st, a) != st->leaves.count - 1)
+        return diag_error(s->diag,
+                          "schedule of %s: only the innermost loop can be "
+                          "a vector, not %s of %s",
+                          s->def->name, axis, stage);
+    a->kind = kind;
+    return schedule_record(s, "%s %s %s", verb, stage, axis);
+}
+
+bool schedule_parallel(Schedule *s, const char *stage, const char *axis)
+{
+    return annotate(s, stage, axis, LOOP_PARALLEL, "parallel");
+}
+
+bool schedule_vectorize(Schedule *s, const char *stage, const char *axis)
+{
+    return annotate(s, stage, axis, LOOP_VECTOR, "vectorize");
+}
+
+bool schedule_unroll(Schedule *s, const char *stage, const char *axis)
+{
+    return annotate(s, stage, axis, LOOP_UNROLLED, "unroll");
+}
+
+bool schedule_compute_at(Schedule *s, const char *stage, const char *at,
+                         const char *axis)
+{
+    StageState *st, *target;
+    LoopAxis *a;
+    if (!find(s, stage, NULL, &st, NULL) || !find(s, at, axis, &target, &a))
+        return false;
+    for (int k = 0; k < st->stage->value_count; k++)
+        if (st->stage->out[k]->role != BUF_TEMP)
+            return diag_error(s->diag,
+                              "schedule of %s: output %s has its own nest",
+                              s->def->name, stage);
+    if (target->at)
+        return diag_error(s->diag,
+                          "schedule of %s: %s is itself computed inside "
+                          "another stage",
+                          s->def->name, at);
+    for (int i = 0; i <= stage_leaf_index(target, a); i++)
+        if (target->leaves.data[i]->is_reduce)
+            return diag_error(s->diag,
+                              "schedule of %s: %s of %s is inside a "
+                              "reduction",
+                              s->def->name, axis, at);
+    st->at = target;
+    st->at_axis = a;
+    if (st->scope == SCOPE_GLOBAL)
+        st->scope = SCOPE_LOCAL;
+    return schedule_record(s, "compute_at %s %s %s", stage, at, axis);
+}
+
+static const char *const scope_names[] = {
+    [SCOPE_GLOBAL] = "global",
+    [SCOPE_LOCAL] = "local",
+    [SCOPE_REGISTER] = "register",
+    [SCOPE_SHARED] = "shared",
+};
+
+bool schedule_set_scope(Schedule *s, const char *stage, Scope scope)
+{
+    StageState *st;
+    if (!find(s, stage, NULL, &st, NULL))
+        return false;
+    if (!st->at || (scope != SCOPE_LOCAL && scope != SCOPE_REGISTER))
+        return diag_error(s->diag,
+                          "schedule of %s: scope %s for %s, which needs "
+                          "compute_at first",
+                          s->def->name, scope_names[scope], stage);
+    st->scope = scope;
+    return schedule_record(s, "scope %s %s", stage, scope_names[scope]);
+}
+
+bool schedule_pack(Schedule *s, const char *buffer, Layout layout)
+{
+    Buffer *b = definition_find_buffer(s->def, buffer);
+    if (!b)
+        return diag_error(s->diag, "schedule of %s: no buffer %s",
+                          s->def->name, buffer);
+    bool seen[MAX_RANK] = {false};
+    for (int i = 0; i < layout.count; i++) {
+        if (layout.dim[i].axis < 0 || layout.dim[i].axis >= b->rank)
+            return diag_error(s->diag,
+                              "schedule of %s: layout of %s names axis %d",
+                              s->def->name, buffer, layout.dim[i].axis);
+        seen[layout.dim[i].axis] |= layout.dim[i].factor == 0;
+    }
+    for (int i = 0; i < b->rank; i++)
+        if (!seen[i])
+            return diag_error(s->diag,
+                              "schedule of %s: layout of %s lacks axis %d",
+                              s->def->name, buffer, i);
+    b->layout = layout;
+    Str text = {0};
+    layout_print(&text, &layout);
+    schedule_record(s, "pack %s %s", buffer, str_text(&text));
+    str_free(&text);
+    return true;
+}
+
+bool schedule_reduce_lanes(Schedule *s, const char *stage, const char *axis,
+                           int lanes)
+{
+    StageState *st;
+    LoopAxis *a;
+    if (!find(s, stage, axis, &st, &a))
+        return false;
+    bool power_of_two = lanes > 1 && (lanes & (lanes - 1)) == 0;
+    if (!a->is_reduce || !a->root || !power_of_two ||
+        stage_leaf_index(st, a) != st->leaves.count - 1)
+        return diag_error(s->diag,
+                          "schedule of %s: %d lanes over %s of %s (needs a "
+                          "power of two and the innermost reduction loop)",
+                          s->def->name, lanes, axis, stage);
+    for (int i = 0; i + 1 < st->leaves.count; i++)
+        if (st->leaves.data[i]->is_reduce)
+            return diag_error(s->diag,
+                              "schedule of %s: lanes over %s of %s need it "
+                              "to be the only reduction loop",
+                              s->def->name, axis, stage);
+    st->lane_axis = a;
+    st->lanes = lanes;
+    return schedule_record(s, "reduce_lanes %s %s %d", stage, axis, lanes);
+}
+
+bool schedule_contract(Schedule *s, const char *stage)
+{
+    StageState *st;
+    if (!find(s, stage, NULL, &st, NULL))
+        return false;
+    st->contract = true;
+    return schedule_record(s, "contract %s", stage);
+}
+
+int schedule_leaf_count(const Schedule *s, const char *stage)
+{
+    const StageState *st = schedule_stage(s, stage);
+    return st ? st->leaves.count : 0;
+}
+
+void schedule_print_trace(Str *out, const Schedule *s)
+{
+    for (int i = 0; i < s->trace.count; i++)
+        str_addf(out, "%s\n", s->trace.data[i]);
+}
+
+static bool replay_line(Schedule *s, char *line)
+{
+    char *words[4] = {0}, *rest[4] = {0}, *p = line;
+    int count = 0;
+    for (; count < 4; count++) {
+        while (*p == ' ')
+            p++;
+        if (!*p)
+            break;
+        words[count] = p;
+        /* `rest[i]`: from word i to the end, for operands with spaces. */
+        rest[count] = arena_strdup(s->arena, p);
+        while (*p && *p != ' ')
+            p++;
+        if (*p)
+            *p++ = 0;
+    }
+    const char *verb = words[0], *x = words[1], *y = words[2], *z = words[3];
+    int64_t number = z ? strtoll(z, NULL, 10) : 0;
+    if (!verb)
+        return true;
+    if (!x)
+        return diag_error(s->diag, "trace: %s lacks its operand", verb);
+    if (!strcmp(verb, "inline"))
+        return schedule_inline(s, x);
+    if (!strcmp(verb, "contract"))
+        return schedule_contract(s, x);
+    if (!strcmp(verb, "cache"))
+        return schedule_cache(s, x);
+    if (!y)
+        return diag_error(s->diag, "trace: %s lacks an operand", verb);
+    if (!strcmp(verb, "collapse"))
+        return schedule_collapse(s, x, y);
+    if (!strcmp(verb, "reorder"))
+        return schedule_reorder(s, x, rest[2]);
+    if (!strcmp(verb, "parallel"))
+        return schedule_parallel(s, x, y);
+    if (!strcmp(verb, "vectorize"))
+        return schedule_vectorize(s, x, y);
+    if (!strcmp(verb, "unroll"))
+        return schedule_unroll(s, x, y);
+    if (!strcmp(verb, "scope")) {
+        for (int i = 0; i <= SCOPE_SHARED; i++)
+            if (!strcmp(y, scope_names[i]))
+                return schedule_set_scope(s, x, (Scope)i);
+        return diag_error(s->diag, "trace: no scope %s", y);
+    }
+    if (!strcmp(verb, "pack")) {
+        const Buffer *b = definition_find_buffer(s->def, x);
+        Layout layout;
+        const char *text = rest[2];
+        if (!b || !layout_parse(&text, b->rank, &layout))
+            return diag_error(s->diag, "trace: pack %s %s", x, rest[2]);
+        return schedule_pack(s, x, layout);
+    }
+    if (!z)
+        return diag_error(s->diag, "trace: %s lacks an operand", verb);
+    if (!strcmp(verb, "split"))
+        return schedule_split(s, x, y, number);
+    if (!strcmp(verb, "split_even"))
+        return schedule_split_even(s, x, y, number);
+    if (!strcmp(verb, "fuse"))
+        return schedule_fuse(s, x, y, z);
+    if (!strcmp(verb, "compute_at"))
+        return schedule_compute_at(s, x, y, z);
+    if (!strcmp(verb, "reduce_lanes"))
+        return schedule_reduce_lanes(s, x, y, (int)number);
+    return diag_error(s->diag, "trace: no primitive %s", verb);
+}
+
+bool schedule_replay(Schedule *s, const char *trace)
+{
+    char *copy = arena_strdup(s->arena, trace), *save;
+    for (char *line = strtok_r(copy, "\n", &save); line;
+         line = strtok_r(NULL, "\n", &save))
+        if (!replay_line(s, line))
+            return false;
+    return true;
+}

@@ -1,0 +1,68 @@
+/* The inside of a Schedule, shared by primitives and lowering. */
+#ifndef ASSAY_SCHEDULES_STATE_H
+#define ASSAY_SCHEDULES_STATE_H
+
+#include "schedules/schedule.h"
+
+typedef struct LoopAxis LoopAxis;
+typedef struct StageState StageState;
+
+typedef enum AxisUse {
+    AXIS_LEAF,   /* a loop of the nest */
+    AXIS_SPLIT,  /* became outer and inner */
+    AXIS_FUSED   /* became part of `fused` */
+} AxisUse;
+
+struct LoopAxis {
+    const char *name;
+    const Var *root; /* the definition's variable; NULL for derived axes */
+    bool is_reduce;
+    LoopKind kind;
+    AxisUse use;
+    int64_t extent; /* of the full computation, an upper bound for parts */
+    /* use is AXIS_SPLIT */
+    int64_t factor;
+    bool even;
+    LoopAxis *outer, *inner;
+    /* use is AXIS_FUSED */
+    LoopAxis *fused;
+    /* where it comes from */
+    LoopAxis *split_from;          /* outer or inner of this axis */
+    LoopAxis *fuse_first, *fuse_second;
+};
+
+struct StageState {
+    Stage *stage; /* own copy */
+    bool is_inlined;
+    Vec(LoopAxis *) roots; /* spatial axes in order, then reduction axes */
+    Vec(LoopAxis *) leaves;
+    StageState *at; /* NULL: a nest of its own */
+    LoopAxis *at_axis;
+    Scope scope;
+    LoopAxis *lane_axis; /* schedule_reduce_lanes */
+    int lanes;
+    bool contract;
+};
+
+struct Schedule {
+    Arena *arena;
+    Diag *diag;
+    const Definition *source;
+    Definition *def; /* own copy */
+    Vec(StageState *) stages;
+    Vec(const char *) trace;
+};
+
+StageState *schedule_stage(const Schedule *s, const char *name);
+LoopAxis *stage_axis(const StageState *st, const char *name);
+/* Position among the leaves, -1 when not a leaf. */
+int stage_leaf_index(const StageState *st, const LoopAxis *axis);
+/* Puts a stage (already in s->def) at place `at` of the stage list. */
+StageState *schedule_add_stage(Schedule *s, Stage *stage, int at);
+/* Back to the naive schedule with an empty trace. */
+void schedule_reset(Schedule *s);
+/* Adds a line to the trace; always true. */
+bool schedule_record(Schedule *s, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

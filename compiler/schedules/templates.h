@@ -1,0 +1,43 @@
+/* What the templates share: a look at a definition after inlining. */
+#ifndef ASSAY_SCHEDULES_TEMPLATES_H
+#define ASSAY_SCHEDULES_TEMPLATES_H
+
+#include "schedules/state.h"
+#include "targets/target.h"
+
+/* The shape of a definition: one output stage, fed by reductions. */
+typedef struct Look {
+    Schedule *s;
+    const Target *target;
+    StageState *out;          /* the only stage that writes outputs */
+    Vec(StageState *) reductions; /* live, before `out` */
+    int lanes;                /* of 4-byte elements in a register */
+    double work;              /* flops, or elements without arithmetic */
+} Look;
+
+/* Below this work a parallel region costs more than it saves. */
+#define PARALLEL_WORK 60000.0
+
+/* Extent of the live stage's axis called `name`; 0 when absent. */
+LoopAxis *look_axis(const StageState *st, const char *name);
+/* The output axis that is contiguous in memory (the innermost one of the
+ * layout whose extent is above 1), -1 when all are 1. */
+int look_contiguous(const StageState *st);
+bool look_uses(const StageState *st, int axis, const Expr *x);
+/* Joins neighbouring axes as far as buffers allow. `except` keeps one axis
+ * apart (NULL: none). */
+void look_collapse(Look *look, const char *except);
+/* Fuses the outer loops (all leaves of `out` but the last `inner` ones)
+ * into one and makes it parallel when the work is worth it. Returns the
+ * name of the innermost loop of them, NULL when there is none. */
+const char *look_parallel_outer(Look *look, int inner);
+/* "a b c" from names. */
+const char *look_order(Look *look, const char *const *names, int count);
+
+/* The templates: false when a primitive refused. */
+bool template_contraction(Look *look, bool *fits);
+bool template_window(Look *look, bool *fits);
+bool template_rows(Look *look, bool *fits);
+bool template_elementwise(Look *look, bool *fits);
+
+#endif

@@ -1,0 +1,179 @@
+/* Windows: depthwise convolution, pooling and other single reductions over
+ * axes that are not contiguous. Lanes run along the contiguous output axis
+ * (channels); a tile of pixels shares the window's weights. */
+#include <string.h>
+
+#include "schedules/templates.h"
+
+static bool reads_plainly(const StageState *out, const Expr *x,
+                          const Buffer *acc)
+{
+    if (x->kind == EX_READ && x->buffer == acc) {
+        for (int i = 0; i < x->count; i++)
+            if (x->arg[i]->kind != EX_VAR ||
+                x->arg[i]->var != out->stage->axis[i].var)
+                return false;
+        return true;
+    }
+    for (int i = 0; i < x->count; i++)
+        if (!reads_plainly(out, x->arg[i], acc))
+            return false;
+    return true;
+}
+
+/* Every read either follows the axis along contiguous memory or does not
+ * follow it at all. */
+static bool runs_along(const StageState *st, int axis, const Expr *x)
+{
+    const Var *var = st->stage->axis[axis].var;
+    if (x->kind == EX_READ) {
+        const Layout *l = &x->buffer->layout;
+        for (int i = 0; i < x->count; i++) {
+            if (!expr_uses_var(x->arg[i], var))
+                continue;
+            bool plain = x->arg[i]->kind == EX_VAR;
+            bool constant = x->buffer->is_constant;
+            if (!plain || (!constant && l->dim[l->count - 1].axis != i))
+                return false;
+        }
+        return true;
+    }
+    for (int i = 0; i < x->count; i++)
+        if (!runs_along(st, axis, x->arg[i]))
+            return false;
+    return true;
+}
+
+/* Constant operands that follow the lanes get them innermost. */
+static bool pack_constants(Look *look, const StageState *st, int axis,
+                           const Expr *x)
+{
+    const Var *var = st->stage->axis[axis].var;
+    for (int i = 0; i < x->count; i++)
+        if (!pack_constants(look, st, axis, x->arg[i]))
+            return false;
+    if (x->kind != EX_READ || !x->buffer->is_constant)
+        return true;
+    for (int d = 0; d < x->count; d++) {
+        if (x->arg[d]->kind != EX_VAR || x->arg[d]->var != var)
+            continue;
+        Layout l = {0};
+        for (int i = 0; i < x->count; i++)
+            if (i != d)
+                l.dim[l.count++] = (LayoutDim){i, 0};
+        l.dim[l.count++] = (LayoutDim){d, 0};
+        return schedule_pack(look->s, x->buffer->name, l);
+    }
+    return true;
+}
+
+static int64_t window_size(const Stage *stage)
+{
+    int64_t n = 1;
+    for (int i = 0; i < stage->reduce_count; i++)
+        n *= stage->reduce[i].extent;
+    return n;
+}
+
+bool template_window(Look *look, bool *fits)
+{
+    if (look->reductions.count != 1)
+        return true;
+    StageState *acc = look->reductions.data[0], *out = look->out;
+    const Stage *a = acc->stage, *o = out->stage;
+    int v = look_contiguous(out);
+    if (v < 0 || a->axis_count != o->axis_count ||
+        !reads_plainly(out, o->value[0], a->out[0]) ||
+        !runs_along(acc, v, a->value[0]))
+        return true;
+    for (int i = 0; i < a->axis_count; i++)
+        if (a->axis[i].extent != o->axis[i].extent)
+            return true;
+    *fits = true;
+    Schedule *s = look->s;
+    const char *vector = o->axis[v].var->name;
+    int64_t channels = o->axis[v].extent;
+    int64_t most = look->target->vector_registers >= 32 ? 2 : 1;
+    int64_t vectors = (channels + look->lanes - 1) / look->lanes;
+    int64_t panel = look->lanes * (vectors < most ? vectors : most);
+    /* The next axis outwards in memory carries the tile. */
+    int p = -1;
+    const Layout *l = &o->out[0]->layout;
+    for (int i = l->count - 1; i >= 0 && p < 0; i--)
+        if (l->dim[i].axis != v && o->axis[l->dim[i].axis].extent > 1)
+            p = l->dim[i].axis;
+    const char *names[MAX_RANK + 4];
+    int n = 0;
+    const char *pixel = p >= 0 ? o->axis[p].var->name : NULL;
+    const int64_t tile = 6;
+    if (!pack_constants(look, acc, v, a->value[0]) ||
+        !schedule_split(s, o->name, vector, panel) ||
+        (pixel && !schedule_split_even(s, o->name, pixel, tile)))
+        return false;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < o->axis_count; i++)
+            if (i != v && i != p && (o->axis[i].extent > 1) == (pass == 0))
+                names[n++] = o->axis[i].var->name;
+    int rows = 0;
+    for (int i = 0; i < n; i++)
+        rows += look_axis(out, names[i])->extent > 1;
+    /* Without rows the channels are what threads can share. */
+    const char *vector_o = arena_printf(s->arena, "%s.o", vector);
+    const char *vector_i = arena_printf(s->arena, "%s.i", vector);
+    if (rows == 0) {
+        for (int i = n; i > 0; i--)
+            names[i] = names[i - 1];
+        names[0] = vector_o;
+    } else {
+        names[n] = vector_o;
+    }
+    n++;
+    if (pixel)
+        names[n++] = arena_printf(s->arena, "%s.o", pixel);
+    const char *attach = names[n - 1];
+    int outer = n;
+    if (pixel)
+        names[n++] = arena_printf(s->arena, "%s.i", pixel);
+    names[n++] = vector_i;
+    if (!schedule_reorder(s, o->name, look_order(look, names, n)))
+        return false;
+    const char *first = names[0];
+    for (int i = 1; i < rows; i++) {
+        if (!schedule_fuse(s, o->name, first, names[i]))
+            return false;
+        first = arena_printf(s->arena, "%s*%s", first, names[i]);
+        if (i == outer - 1)
+            attach = first;
+    }
+    if (look->work >= PARALLEL_WORK && out->leaves.data[0]->extent > 1 &&
+        !schedule_parallel(s, o->name, first))
+        return false;
+    if (pixel && !schedule_unroll(s, o->name,
+                                  arena_printf(s->arena, "%s.i", pixel)))
+        return false;
+
+    n = 0;
+    for (int i = 0; i < a->axis_count; i++)
+        if (i != v && i != p)
+            names[n++] = acc->roots.data[i]->name;
+    const int64_t most_unrolled = 9;
+    bool unroll = window_size(a) <= most_unrolled;
+    for (int i = 0; i < a->reduce_count; i++) {
+        const char *r = acc->roots.data[a->axis_count + i]->name;
+        names[n++] = r;
+        if (unroll && !schedule_unroll(s, a->name, r))
+            return false;
+    }
+    if (pixel) {
+        names[n++] = acc->roots.data[p]->name;
+        if (!schedule_unroll(s, a->name, acc->roots.data[p]->name))
+            return false;
+    }
+    names[n++] = acc->roots.data[v]->name;
+    return schedule_reorder(s, a->name, look_order(look, names, n)) &&
+           schedule_vectorize(s, a->name, acc->roots.data[v]->name) &&
+           schedule_compute_at(s, a->name, o->name, attach) &&
+           schedule_set_scope(s, a->name, SCOPE_REGISTER) &&
+           (!look->target->has_fma || schedule_contract(s, a->name)) &&
+           schedule_vectorize(s, o->name, vector_i);
+}

@@ -1,0 +1,360 @@
+/* Definitions: buffers, the stage builder, reducers, the verifier. */
+#include "tensor/definition.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+
+Definition *definition_new(Arena *arena, const char *name)
+{
+    Definition *def = ARENA_NEW(arena, Definition);
+    def->arena = arena;
+    def->name = name;
+    return def;
+}
+
+/* Words of the text forms, which no buffer may be called. */
+static bool is_reserved(const char *name)
+{
+    static const char *const words[] = {
+        "in",  "const", "out", "temp", "sum",   "prod", "max",  "min",
+        "inf", "nan",   "f32", "f64",  "stage", "arg",  "with", NULL,
+    };
+    for (int i = 0; words[i]; i++)
+        if (strcmp(words[i], name) == 0)
+            return true;
+    for (int k = EX_NEG; k < EX_KIND_COUNT; k++)
+        if (strcmp(expr_kind_name((ExprKind)k), name) == 0)
+            return true;
+    return dtype_parse(name) != DT_INVALID || strncmp(name, "bits_", 5) == 0;
+}
+
+static bool is_taken(const Definition *def, const char *name)
+{
+    for (int i = 0; i < def->buffers.count; i++)
+        if (strcmp(def->buffers.data[i]->name, name) == 0)
+            return true;
+    return is_reserved(name);
+}
+
+/* An identifier close to `name` that nothing else uses. */
+static const char *unique_name(Definition *def, const char *name)
+{
+    char *id = arena_strdup(def->arena, name && *name ? name : "t");
+    for (char *p = id; *p; p++)
+        if (!isalnum((unsigned char)*p) && *p != '_')
+            *p = '_';
+    if (isdigit((unsigned char)id[0]))
+        id = arena_printf(def->arena, "t%s", id);
+    const char *base = id;
+    for (int n = 2; is_taken(def, id); n++)
+        id = arena_printf(def->arena, "%s_%d", base, n);
+    return id;
+}
+
+Buffer *definition_add_buffer(Definition *def, const char *name,
+                              BufferRole role, DType dtype, int rank,
+                              const int64_t *dims)
+{
+    Buffer *b = ARENA_NEW(def->arena, Buffer);
+    b->name = unique_name(def, name);
+    b->role = role;
+    b->dtype = dtype;
+    b->rank = rank;
+    for (int i = 0; i < rank; i++)
+        b->dims[i] = dims[i];
+    b->layout = layout_row_major(rank);
+    vec_push(def->arena, &def->buffers, b);
+    return b;
+}
+
+static const Var *new_var(Arena *a, const char *name)
+{
+    Var *var = ARENA_NEW(a, Var);
+    var->name = arena_strdup(a, name);
+    return var;
+}
+
+static bool has_axis(const Stage *s, const char *name)
+{
+    for (int i = 0; i < s->axis_count; i++)
+        if (strcmp(s->axis[i].var->name, name) == 0)
+            return true;
+    for (int i = 0; i < s->reduce_count; i++)
+        if (strcmp(s->reduce[i].var->name, name) == 0)
+            return true;
+    return false;
+}
+
+void stage_begin(StageBuilder *b, Definition *def, Buffer *out)
+{
+    static const char *const names[5][MAX_RANK] = {
+        {"i"},
+        {"i"},
+        {"i", "j"},
+        {"i", "j", "l"},
+        {"n", "o", "h", "w"},
+    };
+    memset(b, 0, sizeof *b);
+    b->def = def;
+    b->arena = def->arena;
+    Stage *s = ARENA_NEW(def->arena, Stage);
+    b->stage = s;
+    s->name = out->name;
+    s->axis_count = out->rank;
+    s->out[0] = out;
+    s->value_count = 1;
+    for (int i = 0; i < out->rank; i++) {
+        s->axis[i].var =
+            out->rank <= 4 ? new_var(b->arena, names[out->rank][i])
+                           : new_var(b->arena,
+                                     arena_printf(b->arena, "i%d", i));
+        s->axis[i].extent = out->dims[i];
+        b->index[i] = expr_var(b->arena, s->axis[i].var);
+    }
+}
+
+const Expr *stage_reduce(StageBuilder *b, int64_t extent, const char *name)
+{
+    Stage *s = b->stage;
+    if (s->reduce_count == MAX_RANK)
+        die("stage %s has too many reduction axes", s->name);
+    while (has_axis(s, name))
+        name = arena_printf(b->arena, "%s_r", name);
+    Axis *axis = &s->reduce[s->reduce_count++];
+    axis->var = new_var(b->arena, name);
+    axis->extent = extent;
+    return expr_var(b->arena, axis->var);
+}
+
+void stage_end(StageBuilder *b, const Expr *value)
+{
+    Stage *s = b->stage;
+    if (value->dtype != s->out[0]->dtype)
+        die("stage %s: value of type %s for a buffer of type %s", s->name,
+            dtype_name(value->dtype), dtype_name(s->out[0]->dtype));
+    s->value[0] = value;
+    vec_push(b->arena, &b->def->stages, s);
+}
+
+void stage_end_reduce(StageBuilder *b, const char *name, const Expr *value)
+{
+    b->stage->reducer = reducer_simple(b->arena, name, value->dtype);
+    stage_end(b, value);
+}
+
+void stage_end_tuple(StageBuilder *b, const Reducer *reducer,
+                     Buffer *const *out, const Expr *const *value)
+{
+    Stage *s = b->stage;
+    s->reducer = reducer;
+    s->value_count = reducer->count;
+    for (int i = 0; i < reducer->count; i++) {
+        s->out[i] = out[i];
+        s->value[i] = value[i];
+        if (value[i]->dtype != out[i]->dtype)
+            die("stage %s: value %d has another type than its buffer",
+                s->name, i);
+    }
+    vec_push(b->arena, &b->def->stages, s);
+}
+
+static const Expr *lowest(Arena *a, DType dtype, bool want_max)
+{
+    if (dtype_is_float(dtype))
+        return expr_const(a, dtype, want_max ? INFINITY : -INFINITY);
+    int bits = (int)dtype_size(dtype) * 8;
+    if (!dtype_is_signed(dtype))
+        return expr_const_int(a, dtype,
+                              !want_max ? 0
+                              : dtype == DT_BOOL
+                                  ? 1
+                                  : (int64_t)(UINT64_MAX >> (64 - bits)));
+    int64_t top = (int64_t)(UINT64_MAX >> (65 - bits));
+    return expr_const_int(a, dtype, want_max ? top : -top - 1);
+}
+
+const Reducer *reducer_simple(Arena *a, const char *name, DType dtype)
+{
+    static const struct {
+        const char *name;
+        ExprKind kind;
+    } rows[] = {
+        {"sum", EX_ADD}, {"prod", EX_MUL}, {"max", EX_MAX}, {"min", EX_MIN}};
+    Reducer *r = ARENA_NEW(a, Reducer);
+    r->count = 1;
+    r->lhs[0] = new_var(a, "lhs");
+    r->rhs[0] = new_var(a, "rhs");
+    r->dtype[0] = dtype;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (strcmp(rows[i].name, name))
+            continue;
+        r->name = rows[i].name;
+        r->combine[0] = reducer_value_pair(a, r, 0, rows[i].kind);
+        r->start[0] = i == 0   ? expr_const(a, dtype, 0)
+                      : i == 1 ? expr_const(a, dtype, 1)
+                               : lowest(a, dtype, i == 3);
+        return r;
+    }
+    die("no reducer is called %s", name);
+}
+
+const Expr *reducer_operand(Arena *a, const Reducer *r, int i, bool is_rhs)
+{
+    /* Operands keep their element type, unlike loop variables. */
+    Expr *x = ARENA_NEW(a, Expr);
+    x->kind = EX_VAR;
+    x->dtype = r->dtype[i];
+    x->var = is_rhs ? r->rhs[i] : r->lhs[i];
+    return x;
+}
+
+const Expr *reducer_value_pair(Arena *a, const Reducer *r, int i,
+                               ExprKind kind)
+{
+    return expr_binary(a, kind, reducer_operand(a, r, i, false),
+                       reducer_operand(a, r, i, true));
+}
+
+const Reducer *reducer_arg(Arena *a, DType value, bool is_max,
+                           bool select_last)
+{
+    Reducer *r = ARENA_NEW(a, Reducer);
+    r->name = arena_printf(a, "arg_%s_%s", is_max ? "max" : "min",
+                           select_last ? "last" : "first");
+    r->count = 2;
+    r->dtype[0] = value;
+    r->dtype[1] = DT_I64;
+    static const char *const lhs[] = {"lhs", "lhs_at"};
+    static const char *const rhs[] = {"rhs", "rhs_at"};
+    for (int i = 0; i < 2; i++) {
+        r->lhs[i] = new_var(a, lhs[i]);
+        r->rhs[i] = new_var(a, rhs[i]);
+    }
+    const Expr *lv = reducer_operand(a, r, 0, false);
+    const Expr *rv = reducer_operand(a, r, 0, true);
+    const Expr *li = reducer_operand(a, r, 1, false);
+    const Expr *ri = reducer_operand(a, r, 1, true);
+    /* The start has index -1, which any real element replaces. */
+    const Expr *better = expr_binary(a, EX_LT, is_max ? lv : rv,
+                                     is_max ? rv : lv);
+    const Expr *first = expr_binary(a, EX_LT, li, expr_int(a, 0));
+    const Expr *equal = expr_binary(a, EX_EQ, lv, rv);
+    const Expr *wins_tie = select_last ? expr_binary(a, EX_LT, li, ri)
+                                       : expr_binary(a, EX_LT, ri, li);
+    const Expr *real = expr_binary(a, EX_LE, expr_int(a, 0), ri);
+    const Expr *take = expr_binary(
+        a, EX_AND, real,
+        expr_binary(a, EX_OR, first,
+                    expr_binary(a, EX_OR, better,
+                                expr_binary(a, EX_AND, equal, wins_tie))));
+    r->combine[0] = expr_select(a, take, rv, lv);
+    r->combine[1] = expr_select(a, take, ri, li);
+    r->start[0] = lowest(a, value, !is_max);
+    r->start[1] = expr_int(a, -1);
+    return r;
+}
+
+Buffer *definition_find_buffer(const Definition *def, const char *name)
+{
+    for (int i = 0; i < def->buffers.count; i++)
+        if (strcmp(def->buffers.data[i]->name, name) == 0)
+            return def->buffers.data[i];
+    return NULL;
+}
+
+Stage *definition_find_stage(const Definition *def, const char *name)
+{
+    for (int i = 0; i < def->stages.count; i++)
+        if (strcmp(def->stages.data[i]->name, name) == 0)
+            return def->stages.data[i];
+    return NULL;
+}
+
+Stage *definition_producer(const Definition *def, const Buffer *buffer)
+{
+    for (int i = 0; i < def->stages.count; i++) {
+        Stage *s = def->stages.data[i];
+        for (int k = 0; k < s->value_count; k++)
+            if (s->out[k] == buffer)
+                return s;
+    }
+    return NULL;
+}
+
+/* Floating operations of one evaluation of `x`, index arithmetic aside. */
+static double expr_flops(const Expr *x)
+{
+    if (x->kind == EX_READ || x->kind == EX_LOAD)
+        return 0;
+    double n = x->kind >= EX_NEG && dtype_is_float(x->dtype) ? 1 : 0;
+    if (x->kind == EX_CAST || x->kind == EX_BITCAST || x->kind == EX_SELECT)
+        n = 0;
+    for (int i = 0; i < x->count; i++)
+        n += expr_flops(x->arg[i]);
+    return n;
+}
+
+double definition_flops(const Definition *def)
+{
+    double total = 0;
+    for (int i = 0; i < def->stages.count; i++) {
+        const Stage *s = def->stages.data[i];
+        double points = 1, flops = 0;
+        for (int k = 0; k < s->axis_count; k++)
+            points *= (double)s->axis[k].extent;
+        for (int k = 0; k < s->reduce_count; k++)
+            points *= (double)s->reduce[k].extent;
+        for (int k = 0; k < s->value_count; k++) {
+            flops += expr_flops(s->value[k]);
+            if (s->reducer && dtype_is_float(s->reducer->dtype[k]))
+                flops += 1;
+        }
+        total += points * flops;
+    }
+    return total;
+}
+
+static void verify_reads(const Definition *def, const Stage *s, int upto,
+                         const Expr *x)
+{
+    if (x->kind == EX_READ) {
+        const Buffer *b = x->buffer;
+        if (x->count != b->rank)
+            die("stage %s reads %s with %d indices", s->name, b->name,
+                x->count);
+        if (definition_find_buffer(def, b->name) != b)
+            die("stage %s reads %s, which is not a buffer of it", s->name,
+                b->name);
+        bool produced = b->role == BUF_INPUT;
+        for (int i = 0; i < upto && !produced; i++)
+            for (int k = 0; k < def->stages.data[i]->value_count; k++)
+                produced |= def->stages.data[i]->out[k] == b;
+        if (!produced)
+            die("stage %s reads %s before a stage wrote it", s->name,
+                b->name);
+    }
+    if (x->kind == EX_LOAD)
+        die("stage %s holds a load; definitions read", s->name);
+    for (int i = 0; i < x->count; i++)
+        verify_reads(def, s, upto, x->arg[i]);
+}
+
+void definition_verify(const Definition *def)
+{
+    for (int i = 0; i < def->stages.count; i++) {
+        const Stage *s = def->stages.data[i];
+        if ((s->reducer != NULL) != (s->reduce_count > 0))
+            die("stage %s: reduction axes and reducer disagree", s->name);
+        for (int k = 0; k < s->value_count; k++) {
+            if (s->out[k]->rank != s->axis_count)
+                die("stage %s: rank of %s", s->name, s->out[k]->name);
+            verify_reads(def, s, i, s->value[k]);
+        }
+    }
+    for (int i = 0; i < def->buffers.count; i++) {
+        const Buffer *b = def->buffers.data[i];
+        if (b->role != BUF_INPUT && !definition_producer(def, b))
+            die("no stage writes %s of %s", b->name, def->name);
+    }
+}

@@ -1,0 +1,246 @@
+/* Loops: statements, printing, hashing, the verifier. */
+#include "tensor/loops.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/str.h"
+
+static Stmt *stmt(Arena *a, StmtKind kind)
+{
+    Stmt *s = ARENA_NEW(a, Stmt);
+    s->kind = kind;
+    return s;
+}
+
+Stmt *stmt_block(Arena *a)
+{
+    return stmt(a, STMT_BLOCK);
+}
+
+Stmt *stmt_for(Arena *a, LoopKind kind, const Var *var, int64_t extent,
+               Stmt *body)
+{
+    if (extent == 0)
+        return stmt(a, STMT_BLOCK);
+    Stmt *s = stmt(a, STMT_FOR);
+    s->loop = kind;
+    s->var = var;
+    s->extent = extent;
+    s->body = body;
+    return s;
+}
+
+Stmt *stmt_store(Arena *a, const Buffer *buffer, const Expr *offset,
+                 const Expr *value)
+{
+    if (value->dtype != buffer->dtype)
+        die("store of %s to %s", dtype_name(value->dtype), buffer->name);
+    Stmt *s = stmt(a, STMT_STORE);
+    s->buffer = buffer;
+    s->offset = offset;
+    s->value = value;
+    return s;
+}
+
+Stmt *stmt_if(Arena *a, const Expr *cond, Stmt *body)
+{
+    Stmt *s = stmt(a, STMT_IF);
+    s->cond = cond;
+    s->body = body;
+    return s;
+}
+
+int64_t buffer_size(const Buffer *b)
+{
+    return layout_size(&b->layout, b->rank, b->dims);
+}
+
+const char *loop_kind_name(LoopKind kind)
+{
+    static const char *const names[] = {
+        [LOOP_SERIAL] = "for",
+        [LOOP_PARALLEL] = "parallel",
+        [LOOP_VECTOR] = "vector",
+        [LOOP_UNROLLED] = "unrolled",
+    };
+    return names[kind];
+}
+
+static void print_stmt(Str *out, const Stmt *s, int depth)
+{
+    if (s->kind == STMT_BLOCK) {
+        for (int i = 0; i < s->list.count; i++)
+            print_stmt(out, s->list.data[i], depth);
+        return;
+    }
+    str_addf(out, "%*s", depth * 2, "");
+    switch (s->kind) {
+    case STMT_FOR:
+        str_addf(out, "%s %s %lld {\n", loop_kind_name(s->loop),
+                 s->var->name, (long long)s->extent);
+        break;
+    case STMT_IF:
+        str_add(out, "if ");
+        expr_print(out, s->cond);
+        str_add(out, " {\n");
+        break;
+    default:
+        str_addf(out, "%s[", s->buffer->name);
+        expr_print(out, s->offset);
+        str_add(out, "] = ");
+        expr_print(out, s->value);
+        str_add(out, "\n");
+        return;
+    }
+    print_stmt(out, s->body, depth + 1);
+    str_addf(out, "%*s}\n", depth * 2, "");
+}
+
+static void print_buffer(Str *out, const Buffer *b)
+{
+    static const char *const roles[] = {
+        [BUF_INPUT] = "in", [BUF_OUTPUT] = "out", [BUF_TEMP] = "temp"};
+    static const char *const scopes[] = {
+        [SCOPE_GLOBAL] = "",
+        [SCOPE_LOCAL] = " local",
+        [SCOPE_REGISTER] = " register",
+        [SCOPE_SHARED] = " shared",
+    };
+    str_addf(out, "  %s%s %s %s[",
+             b->role == BUF_INPUT && b->is_constant ? "const" : roles[b->role],
+             scopes[b->scope], b->name, dtype_name(b->dtype));
+    for (int i = 0; i < b->rank; i++)
+        str_addf(out, "%s%lld", i ? ", " : "", (long long)b->dims[i]);
+    str_add(out, "]");
+    if (!layout_is_row_major(&b->layout, b->rank)) {
+        str_add(out, " ");
+        layout_print(out, &b->layout);
+    }
+    str_add(out, "\n");
+}
+
+static void print_without_name(Str *out, const Kernel *k)
+{
+    for (int i = 0; i < k->params.count; i++)
+        print_buffer(out, k->params.data[i]);
+    for (int i = 0; i < k->temps.count; i++)
+        print_buffer(out, k->temps.data[i]);
+    print_stmt(out, k->body, 1);
+}
+
+void kernel_print(Str *out, const Kernel *k)
+{
+    str_addf(out, "kernel %s {\n", k->name);
+    print_without_name(out, k);
+    str_add(out, "}\n");
+}
+
+/* Gives the buffers their number as name, or the saved names back. */
+static void rename_buffers(Arena *a, const Kernel *k, const char **saved,
+                           bool restore)
+{
+    for (int i = 0; i < k->params.count + k->temps.count; i++) {
+        Buffer *b = i < k->params.count
+                        ? k->params.data[i]
+                        : k->temps.data[i - k->params.count];
+        if (!restore)
+            saved[i] = b->name;
+        b->name = restore ? saved[i] : arena_printf(a, "b%d", i);
+    }
+}
+
+/* Buffers are named after the graph's tensors; kernels of the same shape
+ * must share code, so the hash sees buffers by number. */
+uint64_t kernel_hash(const Kernel *k)
+{
+    Arena *scratch = arena_new();
+    const char **saved = ARENA_ARRAY(
+        scratch, const char *, k->params.count + k->temps.count + 1);
+    Str text = {0};
+    rename_buffers(scratch, k, saved, false);
+    print_without_name(&text, k);
+    rename_buffers(scratch, k, saved, true);
+    uint64_t hash = hash_bytes(text.data, text.length, 0);
+    str_free(&text);
+    arena_free(scratch);
+    return hash;
+}
+
+typedef struct Check {
+    const Kernel *kernel;
+    Vec(const Var *) vars;
+    int depth;
+} Check;
+
+static bool is_own_buffer(const Kernel *k, const Buffer *b)
+{
+    for (int i = 0; i < k->params.count; i++)
+        if (k->params.data[i] == b)
+            return true;
+    for (int i = 0; i < k->temps.count; i++)
+        if (k->temps.data[i] == b)
+            return true;
+    return false;
+}
+
+static void verify_expr(const Check *c, const Expr *x)
+{
+    if (x->kind == EX_VAR) {
+        for (int i = 0; i < c->vars.count; i++)
+            if (c->vars.data[i] == x->var)
+                return;
+        die("%s uses %s outside its loop", c->kernel->name, x->var->name);
+    }
+    if (x->kind == EX_READ)
+        die("%s holds a read of %s; loops load", c->kernel->name,
+            x->buffer->name);
+    if (x->kind == EX_LOAD && !is_own_buffer(c->kernel, x->buffer))
+        die("%s loads from %s, which it does not declare", c->kernel->name,
+            x->buffer->name);
+    for (int i = 0; i < x->count; i++)
+        verify_expr(c, x->arg[i]);
+}
+
+static void verify_stmt(Check *c, const Stmt *s, LoopKind around)
+{
+    switch (s->kind) {
+    case STMT_BLOCK:
+        for (int i = 0; i < s->list.count; i++)
+            verify_stmt(c, s->list.data[i], around);
+        return;
+    case STMT_STORE:
+        if (!is_own_buffer(c->kernel, s->buffer) ||
+            s->buffer->role == BUF_INPUT)
+            die("%s stores to %s", c->kernel->name, s->buffer->name);
+        verify_expr(c, s->offset);
+        verify_expr(c, s->value);
+        return;
+    case STMT_IF:
+        verify_expr(c, s->cond);
+        verify_stmt(c, s->body, around);
+        return;
+    case STMT_FOR:
+        if (around == LOOP_VECTOR)
+            die("%s: loop %s inside a vector loop", c->kernel->name,
+                s->var->name);
+        if (s->loop == LOOP_PARALLEL && c->depth)
+            die("%s: parallel loop %s is not outermost", c->kernel->name,
+                s->var->name);
+        if (s->extent < 1)
+            die("%s: loop %s has extent %lld", c->kernel->name,
+                s->var->name, (long long)s->extent);
+        vec_push(c->kernel->arena, &c->vars, s->var);
+        c->depth++;
+        verify_stmt(c, s->body, s->loop);
+        c->depth--;
+        c->vars.count--;
+        return;
+    }
+}
+
+void kernel_verify(const Kernel *k)
+{
+    Check c = {.kernel = k};
+    verify_stmt(&c, k->body, LOOP_SERIAL);
+}

@@ -1,0 +1,311 @@
+/* Elementary functions as arithmetic.
+ *
+ * f32, largest error against the exact result over all inputs (tested in
+ * suites/unit/test_math.c): exp 2 ulp, log 2 ulp, erf 2 ulp, tanh 3 ulp,
+ * sin and cos 2 ulp for |x| < 1e5, pow 1 ulp. f64: exp, log, sin, cos, pow
+ * within 4 ulp for moderate arguments. Polynomials: Cephes (Moshier) for
+ * exp, log and tanh; erf after Juffa's two-branch form; Taylor for f64. */
+#include <math.h>
+
+#include "base/diag.h"
+#include "tensor/loops.h"
+#include "tensor/ptrmap.h"
+
+typedef struct Math {
+    Arena *a;
+    DType dtype; /* of the function being expanded */
+} Math;
+
+static const Expr *num(const Math *m, double v)
+{
+    return expr_const(m->a, m->dtype, v);
+}
+
+static const Expr *mul_add(const Math *m, const Expr *x, const Expr *y,
+                           const Expr *z)
+{
+    return expr_add(m->a, expr_mul(m->a, x, y), z);
+}
+
+/* c[0] x^(n-1) + ... + c[n-1] */
+static const Expr *polynomial(const Math *m, const Expr *x, const double *c,
+                              int n)
+{
+    const Expr *p = num(m, c[0]);
+    for (int i = 1; i < n; i++)
+        p = mul_add(m, p, x, num(m, c[i]));
+    return p;
+}
+
+/* 2^n for an integer-valued float n in the normal range. */
+static const Expr *power_of_two(const Math *m, const Expr *n)
+{
+    Arena *a = m->a;
+    bool f64 = m->dtype == DT_F64;
+    DType bits = f64 ? DT_I64 : DT_I32;
+    const Expr *i = expr_cast(a, bits, n);
+    i = expr_add(a, i, expr_const_int(a, bits, f64 ? 1023 : 127));
+    i = expr_binary(a, EX_SHL, i, expr_const_int(a, bits, f64 ? 52 : 23));
+    return expr_bitcast(a, m->dtype, i);
+}
+
+static const Expr *expand_exp(const Math *m, const Expr *x)
+{
+    static const double c32[] = {1.9875691500e-4, 1.3981999507e-3,
+                                 8.3334519073e-3, 4.1665795894e-2,
+                                 1.6666665459e-1, 5.0000001201e-1};
+    static const double c64[] = {
+        1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0,
+        1.0 / 3628800.0,    1.0 / 362880.0,    1.0 / 40320.0,
+        1.0 / 5040.0,       1.0 / 720.0,       1.0 / 120.0,
+        1.0 / 24.0,         1.0 / 6.0,         0.5};
+    Arena *a = m->a;
+    bool f64 = m->dtype == DT_F64;
+    /* Beyond these the result is 0 or infinity. */
+    x = expr_min(a, x, num(m, f64 ? 710.0 : 89.0));
+    x = expr_max(a, x, num(m, f64 ? -746.0 : -104.0));
+    const Expr *n = expr_unary(
+        a, EX_ROUND, expr_mul(a, x, num(m, 1.44269504088896340736)));
+    double high = f64 ? 6.93145751953125e-1 : 0.693359375;
+    double low = f64 ? 1.42860682030941723212e-6 : -2.12194440e-4;
+    const Expr *r = expr_sub(a, x, expr_mul(a, n, num(m, high)));
+    r = expr_sub(a, r, expr_mul(a, n, num(m, low)));
+    const Expr *p = f64 ? polynomial(m, r, c64, 12)
+                        : polynomial(m, r, c32, 6);
+    p = mul_add(m, p, expr_mul(a, r, r), r);
+    p = expr_add(a, p, num(m, 1));
+    /* In two steps, as 2^n alone may overflow or be subnormal. */
+    const Expr *half =
+        expr_unary(a, EX_FLOOR, expr_mul(a, n, num(m, 0.5)));
+    p = expr_mul(a, p, power_of_two(m, half));
+    return expr_mul(a, p, power_of_two(m, expr_sub(a, n, half)));
+}
+
+static const Expr *expand_log(const Math *m, const Expr *x)
+{
+    static const double c32[] = {
+        7.0376836292e-2,  -1.1514610310e-1, 1.1676998740e-1,
+        -1.2420140846e-1, 1.4249322787e-1,  -1.6668057665e-1,
+        2.0000714765e-1,  -2.4999993993e-1, 3.3333331174e-1};
+    Arena *a = m->a;
+    bool f64 = m->dtype == DT_F64;
+    DType bits = f64 ? DT_I64 : DT_I32;
+    int shift = f64 ? 52 : 23;
+    const Expr *tiny = num(m, f64 ? 0x1p-1022 : 0x1p-126);
+    const Expr *is_tiny = expr_binary(a, EX_LT, x, tiny);
+    const Expr *scaled = expr_select(
+        a, is_tiny, expr_mul(a, x, num(m, f64 ? 0x1p54 : 0x1p25)), x);
+    /* Moves the cut between exponents to sqrt(1/2). */
+    const Expr *i = expr_bitcast(a, bits, scaled);
+    const Expr *cut = expr_const_int(
+        a, bits, f64 ? 0x3fe6a09e667f3bcc : 0x3f3504f3);
+    const Expr *e =
+        expr_binary(a, EX_SHR, expr_sub(a, i, cut),
+                    expr_const_int(a, bits, shift));
+    i = expr_sub(a, i, expr_binary(a, EX_SHL, e,
+                                   expr_const_int(a, bits, shift)));
+    const Expr *f = expr_sub(a, expr_bitcast(a, m->dtype, i), num(m, 1));
+    const Expr *n = expr_cast(a, m->dtype, e);
+    n = expr_sub(a, n,
+                 expr_select(a, is_tiny, num(m, f64 ? 54 : 25), num(m, 0)));
+    const Expr *result;
+    if (f64) {
+        const Expr *s = expr_div(a, f, expr_add(a, f, num(m, 2)));
+        const Expr *z = expr_mul(a, s, s);
+        double c[12];
+        for (int k = 0; k < 12; k++)
+            c[k] = 2.0 / (2 * (11 - k) + 1);
+        result = expr_mul(a, polynomial(m, z, c, 12), s);
+        result = mul_add(m, n, num(m, 1.42860682030941723212e-6), result);
+        result = mul_add(m, n, num(m, 6.93145751953125e-1), result);
+    } else {
+        const Expr *z = expr_mul(a, f, f);
+        result = expr_mul(a, polynomial(m, f, c32, 9), expr_mul(a, f, z));
+        result = mul_add(m, n, num(m, -2.12194440e-4), result);
+        result = expr_sub(a, result, expr_mul(a, z, num(m, 0.5)));
+        result = expr_add(a, result, f);
+        result = mul_add(m, n, num(m, 0.693359375), result);
+    }
+    const Expr *inf = num(m, INFINITY);
+    result = expr_select(a, expr_binary(a, EX_EQ, x, inf), inf, result);
+    result = expr_select(a, expr_binary(a, EX_EQ, x, num(m, 0)),
+                         num(m, -INFINITY), result);
+    const Expr *bad = expr_unary(
+        a, EX_NOT, expr_binary(a, EX_LE, num(m, 0), x));
+    return expr_select(a, bad, num(m, NAN), result);
+}
+
+static const Expr *copy_sign(const Math *m, const Expr *magnitude,
+                             const Expr *sign)
+{
+    Arena *a = m->a;
+    const Expr *top = expr_const_int(a, DT_I32, INT32_MIN);
+    const Expr *bits = expr_binary(a, EX_AND,
+                                   expr_bitcast(a, DT_I32, sign), top);
+    bits = expr_binary(a, EX_OR, expr_bitcast(a, DT_I32, magnitude), bits);
+    return expr_bitcast(a, DT_F32, bits);
+}
+
+static const Expr *expand_tanh(const Math *m, const Expr *x)
+{
+    static const double c[] = {-5.70498872745e-3, 2.06390887954e-2,
+                               -5.37397155531e-2, 1.33314422036e-1,
+                               -3.33332819422e-1};
+    Arena *a = m->a;
+    const Expr *t = expr_unary(a, EX_ABS, x);
+    const Expr *z = expr_mul(a, x, x);
+    const Expr *small = polynomial(m, z, c, 5);
+    small = mul_add(m, expr_mul(a, small, z), x, x);
+    const Expr *e = expand_exp(m, expr_add(a, t, t));
+    const Expr *large =
+        expr_sub(a, num(m, 1),
+                 expr_div(a, num(m, 2), expr_add(a, e, num(m, 1))));
+    return expr_select(a, expr_binary(a, EX_LT, t, num(m, 0.625)), small,
+                       copy_sign(m, large, x));
+}
+
+static const Expr *expand_erf(const Math *m, const Expr *x)
+{
+    static const double near_zero[] = {
+        -5.96761703e-4, 4.99119423e-3,  -2.67681349e-2,
+        1.12819925e-1,  -3.76125336e-1, 1.28379166e-1};
+    Arena *a = m->a;
+    const Expr *t = expr_unary(a, EX_ABS, x);
+    const Expr *s = expr_mul(a, x, x);
+    const Expr *small = mul_add(m, polynomial(m, s, near_zero, 6), x, x);
+    /* Above 4 the result is 1; the clamp keeps t^7 finite. */
+    const Expr *u = expr_min(a, t, num(m, 4.0));
+    const Expr *u2 = expr_mul(a, u, u);
+    const Expr *r =
+        mul_add(m, num(m, -1.72853470e-5), u, num(m, 3.83197126e-4));
+    const Expr *q =
+        mul_add(m, num(m, -3.88396438e-3), u, num(m, 2.42546219e-2));
+    r = mul_add(m, r, u2, q);
+    r = mul_add(m, r, u, num(m, -1.06777877e-1));
+    r = mul_add(m, r, u, num(m, -6.34846687e-1));
+    r = mul_add(m, r, u, num(m, -1.28717512e-1));
+    r = mul_add(m, r, u, expr_unary(a, EX_NEG, u));
+    const Expr *large = expr_sub(a, num(m, 1), expand_exp(m, r));
+    return expr_select(a, expr_binary(a, EX_LT, num(m, 0.927734375), t),
+                       copy_sign(m, large, x), small);
+}
+
+/* sin (or cos) of an f64. */
+static const Expr *expand_sin(const Math *m, const Expr *x, bool is_cos)
+{
+    static const double s[] = {-1.0 / 1307674368000.0, 1.0 / 6227020800.0,
+                               -1.0 / 39916800.0, 1.0 / 362880.0,
+                               -1.0 / 5040.0, 1.0 / 120.0, -1.0 / 6.0};
+    static const double c[] = {1.0 / 20922789888000.0,
+                               -1.0 / 87178291200.0, 1.0 / 479001600.0,
+                               -1.0 / 3628800.0, 1.0 / 40320.0,
+                               -1.0 / 720.0, 1.0 / 24.0, -0.5};
+    Arena *a = m->a;
+    const Expr *n = expr_unary(
+        a, EX_ROUND, expr_mul(a, x, num(m, 0.63661977236758134308)));
+    /* pi / 2 in three parts of 33 bits. */
+    const Expr *r = expr_sub(
+        a, x, expr_mul(a, n, num(m, 1.57079632673412561417e+00)));
+    r = expr_sub(a, r, expr_mul(a, n, num(m, 6.07710050630396597660e-11)));
+    r = expr_sub(a, r, expr_mul(a, n, num(m, 2.02226624879595063154e-21)));
+    const Expr *z = expr_mul(a, r, r);
+    const Expr *sine =
+        mul_add(m, expr_mul(a, polynomial(m, z, s, 7), z), r, r);
+    const Expr *cosine =
+        mul_add(m, polynomial(m, z, c, 8), z, num(m, 1));
+    const Expr *quadrant = expr_cast(a, DT_I64, n);
+    if (is_cos)
+        quadrant = expr_add_int(a, quadrant, 1);
+    const Expr *odd = expr_binary(
+        a, EX_EQ, expr_binary(a, EX_AND, quadrant, expr_int(a, 1)),
+        expr_int(a, 1));
+    const Expr *flip = expr_binary(
+        a, EX_EQ, expr_binary(a, EX_AND, quadrant, expr_int(a, 2)),
+        expr_int(a, 2));
+    const Expr *v = expr_select(a, odd, cosine, sine);
+    return expr_select(a, flip, expr_unary(a, EX_NEG, v), v);
+}
+
+/* x^y of f64, by exp(y log|x|). */
+static const Expr *expand_pow(const Math *m, const Expr *x, const Expr *y)
+{
+    Arena *a = m->a;
+    const Expr *zero = num(m, 0), *one = num(m, 1);
+    const Expr *v = expand_exp(
+        m, expr_mul(a, y, expand_log(m, expr_unary(a, EX_ABS, x))));
+    const Expr *whole =
+        expr_binary(a, EX_EQ, y, expr_unary(a, EX_FLOOR, y));
+    const Expr *half = expr_mul(a, y, num(m, 0.5));
+    const Expr *even =
+        expr_binary(a, EX_EQ, half, expr_unary(a, EX_FLOOR, half));
+    const Expr *negated =
+        expr_select(a, even, v, expr_unary(a, EX_NEG, v));
+    negated = expr_select(a, whole, negated, num(m, NAN));
+    v = expr_select(a, expr_binary(a, EX_LT, x, zero), negated, v);
+    const Expr *is_one = expr_binary(a, EX_OR,
+                                     expr_binary(a, EX_EQ, y, zero),
+                                     expr_binary(a, EX_EQ, x, one));
+    return expr_select(a, is_one, one, v);
+}
+
+static const Expr *expand(Arena *a, const Expr *x, const Expr *const *arg)
+{
+    Math m = {a, x->dtype};
+    Math wide = {a, DT_F64};
+    bool f32 = x->dtype == DT_F32;
+    switch (x->kind) {
+    case EX_EXP:
+        return expand_exp(&m, arg[0]);
+    case EX_LOG:
+        return expand_log(&m, arg[0]);
+    case EX_ERF:
+        return f32 ? expand_erf(&m, arg[0]) : NULL;
+    case EX_TANH:
+        return f32 ? expand_tanh(&m, arg[0]) : NULL;
+    case EX_SIN:
+    case EX_COS:
+        return expr_cast(a, x->dtype,
+                         expand_sin(&wide, expr_cast(a, DT_F64, arg[0]),
+                                    x->kind == EX_COS));
+    case EX_POW:
+        if (arg[1]->kind == EX_FLOAT && arg[1]->f == 2.0)
+            return expr_mul(a, arg[0], arg[0]);
+        if (arg[1]->kind == EX_FLOAT && arg[1]->f == 3.0)
+            return expr_mul(a, expr_mul(a, arg[0], arg[0]), arg[0]);
+        return expr_cast(a, x->dtype,
+                         expand_pow(&wide, expr_cast(a, DT_F64, arg[0]),
+                                    expr_cast(a, DT_F64, arg[1])));
+    default:
+        return expr_rebuild(a, x, arg, NULL);
+    }
+}
+
+static const Expr *walk(Arena *a, PtrMap *memo, const Expr *x)
+{
+    const Expr *known = ptrmap_get(memo, x);
+    if (known)
+        return known;
+    const Expr *arg[MAX_RANK], *result = x;
+    bool is_call = (x->kind >= EX_EXP && x->kind <= EX_COS) ||
+                   x->kind == EX_POW;
+    bool changed = is_call;
+    for (int i = 0; i < x->count; i++) {
+        arg[i] = walk(a, memo, x->arg[i]);
+        changed |= arg[i] != x->arg[i];
+    }
+    if (changed)
+        result = expand(a, x, arg);
+    if (!result || (is_call && x->dtype != DT_F32 && x->dtype != DT_F64))
+        die("%s of %s has no expansion", expr_kind_name(x->kind),
+            dtype_name(x->dtype));
+    ptrmap_set(memo, x, result);
+    return result;
+}
+
+const Expr *math_expand(Arena *a, const Expr *x)
+{
+    PtrMap memo = {0};
+    const Expr *result = walk(a, &memo, x);
+    ptrmap_free(&memo);
+    return result;
+}

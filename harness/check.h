@@ -1,0 +1,42 @@
+/* Comparing with the reference: evaluates the source graph node by node
+ * with the oracles of reference/, and measures the difference. */
+#ifndef ASSAY_HARNESS_CHECK_H
+#define ASSAY_HARNESS_CHECK_H
+
+#include "graph/graph.h"
+
+/* |a - b| <= atol * rms(b) + rtol * |b| for every element. */
+typedef struct Tolerance {
+    double atol, rtol;
+} Tolerance;
+
+extern const Tolerance tolerance_f32; /* 1e-4, 1e-3 */
+
+typedef struct Difference {
+    bool agrees;
+    double max_error;   /* largest |a - b|, in units of rms(b) */
+    double max_excess;  /* largest |a - b| over what is allowed */
+    double sqnr;        /* decibel; infinite when equal */
+    double rms;         /* of the reference */
+    int64_t worst;      /* element with the largest excess */
+    double got, wanted; /* there */
+} Difference;
+
+/* Same type and shape are the caller's business. NaN agrees with NaN, an
+ * infinity with itself; integers and bool must be equal. */
+Difference compare_arrays(const Array *got, const Array *wanted,
+                          Tolerance tolerance);
+
+/* The values of all tensors of a graph, by Tensor.id; NULL where there is
+ * none. */
+typedef struct ReferenceValues {
+    const Array **by_id;
+    int count;
+} ReferenceValues;
+
+/* `inputs` in the order of g->inputs. False with a line in `error` that
+ * names the node whose oracle is missing or refused. */
+bool reference_run(Arena *arena, const Graph *g, Array *const *inputs,
+                   ReferenceValues *values, Str *error);
+
+#endif

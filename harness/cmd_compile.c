@@ -1,0 +1,78 @@
+/* assay compile: a model to an artifact. */
+#include <stdio.h>
+
+#include "harness/command.h"
+#include "harness/common.h"
+#include "harness/options.h"
+
+static const char usage[] =
+    "Usage: assay compile MODEL -o DIR [options]\n"
+    "\n"
+    "Compiles a suite model (see `assay list models`; NAME@PARAMS sets its\n"
+    "parameters) or an ONNX file, and writes the artifact folder DIR.\n"
+    "\n"
+    "  -o, --output DIR    where to write; made when missing\n" COMPILE_HELP
+    "\nExamples:\n"
+    "  assay compile resnet50@192,width=0.75 -o /tmp/resnet50\n"
+    "  assay compile model.onnx --dim N=1 --target x86-64-v3 -o "
+    "model/\n" EXIT_CODES_HELP;
+
+static const struct option long_options[] = {
+    {"output", required_argument, NULL, 'o'},
+    COMPILE_LONG,
+    {NULL, 0, NULL, 0},
+};
+
+static void print_timings(const AssayCompiler *compiler)
+{
+    const AssayTiming *rows;
+    int count = assay_timings(compiler, &rows);
+    for (int i = 0; i < count; i++)
+        if (rows[i].nodes_before)
+            fprintf(stderr, "%-12s %8.1f ms  %5d to %5d nodes\n",
+                    rows[i].phase, rows[i].seconds * 1e3, rows[i].nodes_before,
+                    rows[i].nodes_after);
+        else
+            fprintf(stderr, "%-12s %8.1f ms\n", rows[i].phase,
+                    rows[i].seconds * 1e3);
+}
+
+static int compile(const char *model, const char *dir, const CompileOptions *o)
+{
+    AssayCompiler *compiler = assay_new();
+    int code = EXIT_BAD_INPUT;
+    if (open_model(compiler, model, o)) {
+        bool ok = assay_compile(compiler, &o->assay) &&
+                  assay_write_artifact(compiler, dir);
+        fputs(assay_errors(compiler), stderr);
+        if (ok && o->assay.time_passes)
+            print_timings(compiler);
+        code = ok ? EXIT_FINE : EXIT_BAD_INPUT;
+    }
+    assay_free(compiler);
+    return code;
+}
+
+int cmd_compile(int argc, char **argv)
+{
+    CompileOptions o;
+    compile_options_init(&o);
+    const char *dir = NULL;
+    int c;
+    while ((c = getopt_long(argc, argv, COMPILE_SHORT "o:h", long_options,
+                            NULL)) != -1) {
+        int taken = compile_options_take(&o, c, optarg);
+        if (taken < 0)
+            return EXIT_BAD_INPUT;
+        if (taken)
+            continue;
+        if (c == 'h')
+            return fputs(usage, stdout), EXIT_FINE;
+        if (c != 'o')
+            return bad_input("see assay compile --help");
+        dir = optarg;
+    }
+    if (optind + 1 != argc || !dir)
+        return fputs(usage, stderr), EXIT_BAD_INPUT;
+    return compile(argv[optind], dir, &o);
+}

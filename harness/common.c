@@ -1,0 +1,235 @@
+#include "harness/common.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/process.h"
+
+int bad_input(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("assay: ", stderr);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    size_t length = strlen(format);
+    if (!length || format[length - 1] != '\n')
+        fputc('\n', stderr);
+    return EXIT_BAD_INPUT;
+}
+
+double clock_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- folders ---------------------------------------------------------- */
+
+static void cut_last(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (slash)
+        *slash = 0;
+}
+
+const char *program_folder(Arena *arena)
+{
+    char path[4096];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (length < 0)
+        return ".";
+    path[length] = 0;
+    cut_last(path);
+    return arena_strdup(arena, path);
+}
+
+const char *project_folder(Arena *arena)
+{
+    /* build/assay, or build/san/assay: up to the folder with the suites. */
+    char *path = arena_strdup(arena, program_folder(arena));
+    while (strrchr(path, '/')) {
+        cut_last(path);
+        if (!access(arena_printf(arena, "%s/suites/data", path), F_OK))
+            return path;
+    }
+    return ".";
+}
+
+const char *data_path(Arena *arena, const char *name)
+{
+    const char *folder = getenv("ASSAY_DATA");
+    if (folder)
+        return arena_printf(arena, "%s/%s", folder, name);
+    return arena_printf(arena, "%s/suites/data/%s", project_folder(arena),
+                        name);
+}
+
+bool make_folders(const char *path)
+{
+    char *copy = strdup(path);
+    if (!copy)
+        return false;
+    bool ok = true;
+    for (char *slash = copy + 1; ok; slash++) {
+        slash = strchrnul(slash, '/');
+        bool last = !*slash;
+        *slash = 0;
+        ok = mkdir(copy, 0777) == 0 || errno == EEXIST;
+        if (last)
+            break;
+        *slash = '/';
+    }
+    int fault = errno;
+    struct stat info;
+    if (ok && (stat(copy, &info) || !S_ISDIR(info.st_mode))) {
+        ok = false;
+        fault = ENOTDIR;
+    }
+    free(copy);
+    errno = fault;
+    return ok;
+}
+
+char *make_temp_folder(Arena *arena)
+{
+    const char *parent = getenv("TMPDIR");
+    char *path = arena_printf(arena, "%s/assay-XXXXXX",
+                              parent && *parent ? parent : "/tmp");
+    return mkdtemp(path);
+}
+
+static int remove_entry(const char *path, const struct stat *info, int flag,
+                        struct FTW *ftw)
+{
+    (void)info, (void)flag, (void)ftw;
+    return remove(path);
+}
+
+void remove_temp_folder(const char *path)
+{
+    nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* ---- files ------------------------------------------------------------ */
+
+bool write_file(const char *path, const char *text, size_t size, Str *error)
+{
+    char *temporary;
+    if (asprintf(&temporary, "%s.%d.tmp", path, (int)getpid()) < 0)
+        return false;
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    bool ok = fd >= 0;
+    for (size_t at = 0; ok && at < size;) {
+        ssize_t wrote = write(fd, text + at, size - at);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        ok = wrote > 0;
+        at += wrote > 0 ? (size_t)wrote : 0;
+    }
+    ok = ok && fsync(fd) == 0;
+    int fault = errno;
+    if (fd >= 0 && close(fd) && ok) {
+        ok = false;
+        fault = errno;
+    }
+    if (ok && rename(temporary, path)) {
+        ok = false;
+        fault = errno;
+    }
+    if (!ok) {
+        unlink(temporary);
+        str_addf(error, "cannot write %s: %s\n", path, strerror(fault));
+    }
+    free(temporary);
+    return ok;
+}
+
+char *read_file(Arena *arena, const char *path, Str *error)
+{
+    FILE *file = fopen(path, "rb");
+    Str text = {0};
+    char block[16384];
+    size_t size;
+    while (file && (size = fread(block, 1, sizeof block, file)) > 0)
+        str_add_bytes(&text, block, size);
+    if (!file || ferror(file)) {
+        str_addf(error, "cannot read %s: %s\n", path, strerror(errno));
+        if (file)
+            fclose(file);
+        str_free(&text);
+        return NULL;
+    }
+    fclose(file);
+    char *copy = arena_strdup(arena, str_text(&text));
+    str_free(&text);
+    return copy;
+}
+
+/* ---- children --------------------------------------------------------- */
+
+json_t *run_json(const char *const *argv, double timeout, int *code,
+                 Str *failure)
+{
+    Str out = {0}, err = {0};
+    ProcessResult result;
+    json_t *report = NULL;
+    if (code)
+        *code = -1;
+    if (!process_run(argv, &out, &err, timeout, &result)) {
+        str_addf(failure, "%s: %s", argv[0], strerror(errno));
+    } else {
+        if (code)
+            *code = result.exit_code;
+        if (result.exit_code == 0 || (code && result.exit_code > 0))
+            report = json_loads(str_text(&out), 0, NULL);
+        if (result.exit_code || !report) {
+            process_describe(failure, &result);
+            if (!result.exit_code)
+                str_add(failure, ", no report");
+            if (err.length)
+                str_addf(failure, ": %s", str_text(&err));
+        }
+    }
+    while (failure->length && failure->data[failure->length - 1] == '\n')
+        failure->data[--failure->length] = 0;
+    str_free(&out);
+    str_free(&err);
+    return report;
+}
+
+/* ---- numbers ---------------------------------------------------------- */
+
+/* Three significant digits. */
+static const char *format_scaled(Arena *arena, double value, const char *unit)
+{
+    int digits = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+    return arena_printf(arena, "%.*f %s", digits, value, unit);
+}
+
+const char *format_bytes(Arena *arena, double bytes)
+{
+    if (bytes < 1024)
+        return arena_printf(arena, "%.0f B", bytes);
+    if (bytes < 1024 * 1024)
+        return format_scaled(arena, bytes / 1024, "KiB");
+    return format_scaled(arena, bytes / (1024 * 1024), "MiB");
+}
+
+const char *format_seconds(Arena *arena, double seconds)
+{
+    if (seconds < 1e-3)
+        return format_scaled(arena, seconds * 1e6, "us");
+    if (seconds < 1)
+        return format_scaled(arena, seconds * 1e3, "ms");
+    return format_scaled(arena, seconds, "s");
+}

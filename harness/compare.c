@@ -1,0 +1,121 @@
+/* The paired-measurement statistics. In a block A B B A, a drift of the
+ * machine that is linear in time cancels; the ratio of a block compares
+ * times taken within seconds. The bootstrap (Efron 1979) resamples at each
+ * level that varies: blocks, then the samples within each process. Two
+ * blocks alone would give an interval that is too narrow, so the spread
+ * between the processes of one side widens it as well: each side of a
+ * resampled block draws its two processes with replacement. */
+#include "harness/compare.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    REPLICAS = 1000,
+    MAX_KEPT = 200 /* samples of a process that are resampled */
+};
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* `sorted` is in order. */
+static double percentile_sorted(const double *sorted, int count, double q)
+{
+    if (count <= 0)
+        return NAN;
+    double place = q * (count - 1);
+    int below = (int)place;
+    int above = below + 1 < count ? below + 1 : below;
+    return sorted[below] + (place - below) * (sorted[above] - sorted[below]);
+}
+
+double stats_percentile(const double *values, int count, double q)
+{
+    if (count <= 0)
+        return NAN;
+    size_t bytes = (size_t)count * sizeof *values;
+    double *sorted = malloc(bytes);
+    if (!sorted)
+        return NAN;
+    memcpy(sorted, values, bytes);
+    qsort(sorted, (size_t)count, sizeof *sorted, compare_doubles);
+    double value = percentile_sorted(sorted, count, q);
+    free(sorted);
+    return value;
+}
+
+double stats_median(const double *values, int count)
+{
+    return stats_percentile(values, count, 0.5);
+}
+
+/* splitmix64 (Steele, Lea, Flood 2014): the same intervals in every run. */
+static uint64_t next_random(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+static int pick(uint64_t *state, int count)
+{
+    return (int)(next_random(state) % (uint64_t)count);
+}
+
+static double resampled_median(const Samples *s, uint64_t *state)
+{
+    int kept = s->count < MAX_KEPT ? s->count : MAX_KEPT;
+    double draw[MAX_KEPT];
+    for (int i = 0; i < kept; i++)
+        draw[i] = s->seconds[pick(state, s->count)];
+    qsort(draw, (size_t)kept, sizeof *draw, compare_doubles);
+    return percentile_sorted(draw, kept, 0.5);
+}
+
+static double log_ratio(const CompareBlock *block)
+{
+    double sum = 0;
+    for (int i = 0; i < 2; i++)
+        sum += log(stats_median(block->a[i].seconds, block->a[i].count)) -
+               log(stats_median(block->b[i].seconds, block->b[i].count));
+    return sum / 2;
+}
+
+static double resampled_log_ratio(const CompareBlock *block, uint64_t *state)
+{
+    double sum = 0;
+    for (int i = 0; i < 2; i++)
+        sum += log(resampled_median(&block->a[pick(state, 2)], state)) -
+               log(resampled_median(&block->b[pick(state, 2)], state));
+    return sum / 2;
+}
+
+Ratio compare_ratio(const CompareBlock *blocks, int count)
+{
+    Ratio none = {NAN, NAN, NAN};
+    if (count <= 0)
+        return none;
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < 2; k++)
+            if (blocks[i].a[k].count < 1 || blocks[i].b[k].count < 1)
+                return none;
+    double sum = 0;
+    for (int i = 0; i < count; i++)
+        sum += log_ratio(&blocks[i]);
+    double replicas[REPLICAS];
+    uint64_t state = 1;
+    for (int r = 0; r < REPLICAS; r++) {
+        double drawn = 0;
+        for (int i = 0; i < count; i++)
+            drawn += resampled_log_ratio(&blocks[pick(&state, count)], &state);
+        replicas[r] = drawn / count;
+    }
+    return (Ratio){exp(sum / count),
+                   exp(stats_percentile(replicas, REPLICAS, 0.025)),
+                   exp(stats_percentile(replicas, REPLICAS, 0.975))};
+}

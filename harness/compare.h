@@ -1,0 +1,33 @@
+/* Comparing two sides by their ratio, from interleaved measurements. */
+#ifndef ASSAY_HARNESS_COMPARE_H
+#define ASSAY_HARNESS_COMPARE_H
+
+#include <stdint.h>
+
+/* Linear interpolation between order statistics; `q` in 0..1. Sorts a copy.
+ * NaN without values. */
+double stats_percentile(const double *values, int count, double q);
+double stats_median(const double *values, int count);
+
+/* Times of one process. */
+typedef struct Samples {
+    const double *seconds;
+    int count;
+} Samples;
+
+/* One block A B B A of fresh processes. */
+typedef struct CompareBlock {
+    Samples a[2], b[2];
+} CompareBlock;
+
+typedef struct Ratio {
+    double value;     /* time of A over time of B: above 1, B is faster */
+    double low, high; /* 95 % interval */
+} Ratio;
+
+/* Estimates the ratio as the geometric mean over blocks of the ratio of
+ * medians; the interval comes from resampling blocks, processes and
+ * samples. Deterministic. All NaN when a process has no samples. */
+Ratio compare_ratio(const CompareBlock *blocks, int count);
+
+#endif

@@ -1,0 +1,18 @@
+#include "harness/inputs.h"
+
+#include "suites/random.h"
+
+void inputs_fill(Array *array, uint64_t seed, int index)
+{
+    uint64_t key = random_bits(seed, (uint64_t)index);
+    int64_t count = array_count(array);
+    if (dtype_is_float(array->dtype)) {
+        for (int64_t i = 0; i < count; i++)
+            array_set(array, i, random_normal(key, (uint64_t)i));
+        return;
+    }
+    uint64_t range = array->dtype == DT_BOOL ? 2 : 10;
+    for (int64_t i = 0; i < count; i++)
+        array_set_int(array, i,
+                      (int64_t)(random_bits(key, (uint64_t)i) % range));
+}

@@ -1,0 +1,11 @@
+/* Seeded inputs: the same array for the same seed, everywhere. */
+#ifndef ASSAY_HARNESS_INPUTS_H
+#define ASSAY_HARNESS_INPUTS_H
+
+#include "base/array.h"
+
+/* Floats: standard normal. Integers: 0 to 9. Bool: 0 or 1. `index` is the
+ * input's number, so that two inputs differ. */
+void inputs_fill(Array *array, uint64_t seed, int index);
+
+#endif

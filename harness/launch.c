@@ -1,0 +1,73 @@
+#include "harness/launch.h"
+
+#include <string.h>
+
+#include "base/vec.h"
+#include "harness/common.h"
+#include "harness/emulate.h"
+#include "targets/cpu.h"
+
+typedef Vec(const char *) Words;
+
+static void add_pair(Arena *arena, Words *argv, const char *option,
+                     const char *value)
+{
+    vec_push(arena, argv, option);
+    vec_push(arena, argv, value);
+}
+
+static const char *runner_path(Arena *arena)
+{
+    return arena_printf(arena, "%s/assay-run", program_folder(arena));
+}
+
+static json_t *launch_host(Arena *arena, const Launch *l, int *code,
+                           Str *failure)
+{
+    Words argv = {0};
+    vec_push(arena, &argv, runner_path(arena));
+    vec_push(arena, &argv, l->artifact);
+    for (int i = 0; i < l->input_count; i++)
+        add_pair(arena, &argv, "--input", l->inputs[i]);
+    if (l->threads)
+        add_pair(arena, &argv, "--threads",
+                 arena_printf(arena, "%d", l->threads));
+    if (l->output)
+        add_pair(arena, &argv, "--output", l->output);
+    if (l->taps)
+        add_pair(arena, &argv, "--taps", l->taps);
+    if (l->check_twice)
+        vec_push(arena, &argv, "--check-twice");
+    if (l->min_time > 0 || l->repeat)
+        vec_push(arena, &argv, "--time");
+    if (l->min_time > 0)
+        add_pair(arena, &argv, "--min-time",
+                 arena_printf(arena, "%g", l->min_time));
+    if (l->repeat)
+        add_pair(arena, &argv, "--repeat",
+                 arena_printf(arena, "%d", l->repeat));
+    if (l->profile)
+        add_pair(arena, &argv, "--profile",
+                 arena_printf(arena, "%d", l->profile));
+    vec_push(arena, &argv, NULL);
+    return run_json(argv.data, l->timeout, code, failure);
+}
+
+json_t *launch_runner(Arena *arena, const Launch *launch, int *code,
+                      Str *failure)
+{
+    const Target *target = emulated_target(arena, launch->artifact);
+    if (target)
+        return emulate_runner(arena, target, launch, code, failure);
+    return launch_host(arena, launch, code, failure);
+}
+
+json_t *launch_peak(Arena *arena, int threads, Str *failure)
+{
+    const char *argv[] = {runner_path(arena), "--peak", NULL, NULL, NULL};
+    if (threads) {
+        argv[2] = "--threads";
+        argv[3] = arena_printf(arena, "%d", threads);
+    }
+    return run_json(argv, 60, NULL, failure);
+}

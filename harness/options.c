@@ -1,0 +1,189 @@
+#include "harness/options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/common.h"
+#include "suites/suite.h"
+
+void compile_options_init(CompileOptions *o)
+{
+    *o = (CompileOptions){.mode = "fused"};
+    o->assay.opt_level = 2;
+    o->assay.disabled = o->disabled;
+    o->assay.no_fuse = o->no_fuse;
+    o->assay.dims = o->dims;
+}
+
+bool parse_count(const char *option, const char *text, long low, long high,
+                 long *value)
+{
+    char *end;
+    errno = 0;
+    *value = strtol(text, &end, 10);
+    if (end != text && !*end && !errno && *value >= low && *value <= high)
+        return true;
+    bad_input("%s %s: give a number from %ld to %ld", option, text, low, high);
+    return false;
+}
+
+static bool add_text(const char **list, int *count, const char *option,
+                     const char *text)
+{
+    if (*count == MAX_LIST - 1) { /* the last place stays NULL */
+        bad_input("more than %d of %s", MAX_LIST - 1, option);
+        return false;
+    }
+    list[(*count)++] = text;
+    return true;
+}
+
+static bool add_dim(CompileOptions *o, const char *text)
+{
+    const char *equals = strchr(text, '=');
+    long value;
+    if (!equals || equals == text) {
+        bad_input("--dim %s: give NAME=VALUE, as N=1", text);
+        return false;
+    }
+    if (o->dim_count == MAX_LIST) {
+        bad_input("more than %d of --dim", MAX_LIST);
+        return false;
+    }
+    if (!parse_count("--dim", equals + 1, 1, 1L << 40, &value))
+        return false;
+    /* Options live as long as the process. */
+    char *name = strndup(text, (size_t)(equals - text));
+    o->dims[o->dim_count++] = (AssayDim){name, value};
+    o->assay.dim_count = o->dim_count;
+    return name != NULL;
+}
+
+bool compile_options_set_mode(CompileOptions *o, const char *mode)
+{
+    if (!strcmp(mode, "fused")) {
+        o->assay.opt_level = 2;
+    } else if (!strcmp(mode, "unfused")) {
+        o->assay.opt_level = 2;
+        if (!add_text(o->disabled, &o->disabled_count, "--disable", "fuse"))
+            return false;
+    } else if (!strcmp(mode, "O0")) {
+        o->assay.opt_level = 0;
+    } else if (!strcmp(mode, "O1")) {
+        o->assay.opt_level = 1;
+    } else if (!strcmp(mode, "naive")) {
+        o->assay.opt_level = 2;
+        o->assay.naive = true;
+    } else {
+        bad_input("unknown mode \"%s\"; there are: fused unfused O0 O1 naive",
+                  mode);
+        return false;
+    }
+    o->mode = mode;
+    return true;
+}
+
+static bool take(CompileOptions *o, int code, const char *value)
+{
+    long number;
+    switch (code) {
+    case OPT_TARGET:
+        o->assay.target = value;
+        return true;
+    case OPT_MODE:
+        return compile_options_set_mode(o, value);
+    case OPT_DIM:
+        return add_dim(o, value);
+    case OPT_SCHEDULE:
+        o->assay.naive = !strcmp(value, "naive");
+        if (!o->assay.naive && strcmp(value, "default")) {
+            bad_input("--schedule %s: there are naive and default", value);
+            return false;
+        }
+        return true;
+    case OPT_DISABLE:
+        return add_text(o->disabled, &o->disabled_count, "--disable", value);
+    case OPT_NO_FUSE:
+        return add_text(o->no_fuse, &o->no_fuse_count, "--no-fuse", value);
+    case OPT_DUMP_AFTER:
+        o->assay.dump_after = value;
+        return true;
+    case OPT_STOP_AFTER:
+        o->assay.stop_after = value;
+        return true;
+    case OPT_TIME_PASSES:
+        return o->assay.time_passes = true;
+    case OPT_TAPS:
+        return o->assay.taps = true;
+    case OPT_SANITIZE:
+        return o->assay.sanitize = true;
+    case 'O':
+        if (!parse_count("-O", value, 0, 2, &number))
+            return false;
+        o->assay.opt_level = (int)number;
+        o->mode = number == 2 ? "fused" : number ? "O1" : "O0";
+        return true;
+    default: /* 'j' */
+        if (!parse_count("--jobs", value, 1, 1024, &number))
+            return false;
+        o->assay.jobs = (int)number;
+        return true;
+    }
+}
+
+int compile_options_take(CompileOptions *o, int code, const char *value)
+{
+    bool known = (code >= OPT_TARGET && code < OPT_COMMAND) || code == 'O' ||
+                 code == 'j';
+    if (!known)
+        return 0;
+    return take(o, code, value) ? 1 : -1;
+}
+
+/* ---- models ----------------------------------------------------------- */
+
+typedef struct BuildJob {
+    const SuiteModel *model;
+    SuiteParams params;
+} BuildJob;
+
+static bool build_suite_model(Graph *g, void *user)
+{
+    BuildJob *job = user;
+    return job->model->build(g, &job->params);
+}
+
+static bool open_suite_model(AssayCompiler *compiler, const char *text)
+{
+    Str error = {0};
+    BuildJob job;
+    job.model = suite_find(text, &job.params, &error);
+    if (!job.model) {
+        bad_input("%s", str_text(&error));
+        str_free(&error);
+        return false;
+    }
+    if (job.model->build)
+        return assay_build(compiler, job.model->name, build_suite_model, &job);
+    AssayDim batch = {"N", job.params.batch};
+    Arena *arena = arena_new();
+    bool ok = assay_load_onnx(compiler, data_path(arena, job.model->onnx),
+                              &batch, 1);
+    arena_free(arena);
+    return ok;
+}
+
+bool open_model(AssayCompiler *compiler, const char *model,
+                const CompileOptions *o)
+{
+    bool ok;
+    if (suite_is_name(model))
+        ok = open_suite_model(compiler, model);
+    else
+        ok = assay_load_onnx(compiler, model, o->dims, o->dim_count);
+    if (!ok)
+        fputs(assay_errors(compiler), stderr);
+    return ok;
+}

@@ -1,0 +1,89 @@
+/* Options that several subcommands take: which model, compiled how. */
+#ifndef ASSAY_HARNESS_OPTIONS_H
+#define ASSAY_HARNESS_OPTIONS_H
+
+#include <getopt.h>
+
+#include "assay.h"
+#include "base/vec.h"
+
+enum { MAX_LIST = 64 };
+
+typedef struct CompileOptions {
+    AssayOptions assay;
+    const char *mode; /* "fused", "unfused", "O0", ... */
+    /* What `assay` points to. */
+    const char *disabled[MAX_LIST], *no_fuse[MAX_LIST];
+    AssayDim dims[MAX_LIST];
+    int disabled_count, no_fuse_count, dim_count;
+} CompileOptions;
+
+/* Codes of the long options; single letters stand for themselves. */
+enum {
+    OPT_TARGET = 1000,
+    OPT_MODE,
+    OPT_DIM,
+    OPT_SCHEDULE,
+    OPT_DISABLE,
+    OPT_NO_FUSE,
+    OPT_DUMP_AFTER,
+    OPT_STOP_AFTER,
+    OPT_TIME_PASSES,
+    OPT_TAPS,
+    OPT_SANITIZE,
+    OPT_COMMAND /* first code for a command's own options */
+};
+
+#define COMPILE_SHORT "O:j:"
+#define COMPILE_LONG                                                          \
+    {"target", required_argument, NULL, OPT_TARGET},                          \
+        {"mode", required_argument, NULL, OPT_MODE},                          \
+        {"dim", required_argument, NULL, OPT_DIM},                            \
+        {"schedule", required_argument, NULL, OPT_SCHEDULE},                  \
+        {"disable", required_argument, NULL, OPT_DISABLE},                    \
+        {"no-fuse", required_argument, NULL, OPT_NO_FUSE},                    \
+        {"dump-after", required_argument, NULL, OPT_DUMP_AFTER},              \
+        {"stop-after", required_argument, NULL, OPT_STOP_AFTER},              \
+        {"time-passes", no_argument, NULL, OPT_TIME_PASSES},                  \
+        {"taps", no_argument, NULL, OPT_TAPS},                                \
+        {"sanitize", no_argument, NULL, OPT_SANITIZE},                        \
+        {"jobs", required_argument, NULL, 'j'},                               \
+    {                                                                         \
+        "help", no_argument, NULL, 'h'                                        \
+    }
+
+#define COMPILE_HELP                                                          \
+    "  --target T          native (default), or one of `assay list "          \
+    "targets`\n"                                                              \
+    "  --mode M            fused (default), unfused, O0, O1, naive\n"         \
+    "  -O N                0, 1 or 2 (default)\n"                             \
+    "  --schedule naive    plain loops instead of the templates\n"            \
+    "  --dim NAME=VALUE    a named dimension of an ONNX file, as N=1\n"       \
+    "  --disable PASS      leave a pass out; may be repeated\n"               \
+    "  --no-fuse NODE      keep a node out of fusion; may be repeated\n"      \
+    "  --dump-after PASS   print the graph after a pass, or \"all\"\n"        \
+    "  --stop-after PASS   no pass after this one\n"                          \
+    "  --time-passes       print the time of each pass\n"                     \
+    "  --taps              keep every tensor until the run ends\n"            \
+    "  --sanitize          LLVM's address sanitizer over the kernels\n"       \
+    "  -j, --jobs N        kernels compiled at once (all cores)\n"
+
+#define EXIT_CODES_HELP                                                       \
+    "\nExit codes: 0 fine, 1 a check failed, 2 bad input.\n"
+
+void compile_options_init(CompileOptions *o);
+/* Takes one option that getopt_long returned. 1: taken, 0: not one of
+ * these, -1: a bad value, which was reported. */
+int compile_options_take(CompileOptions *o, int code, const char *value);
+/* Applies a mode by name; false when there is no such mode, reported. */
+bool compile_options_set_mode(CompileOptions *o, const char *mode);
+/* Whole number within bounds, or a report and false. */
+bool parse_count(const char *option, const char *text, long low, long high,
+                 long *value);
+
+/* Loads a suite model (NAME or NAME@PARAMS) or an ONNX file. False when it
+ * cannot, reported. */
+bool open_model(AssayCompiler *compiler, const char *model,
+                const CompileOptions *o);
+
+#endif

@@ -1,0 +1,299 @@
+#include "harness/runner.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/hash.h"
+#include "harness/compare.h"
+#include "harness/inputs.h"
+#include "harness/npy.h"
+
+/* ---- inputs and outputs ----------------------------------------------- */
+
+static void add_dims(Str *text, int rank, const int64_t *dims)
+{
+    str_add(text, "[");
+    for (int i = 0; i < rank; i++)
+        str_addf(text, "%s%lld", i ? "," : "", (long long)dims[i]);
+    str_add(text, "]");
+}
+
+static bool mismatch(Runner *r, const char *path, const ArtifactValue *want,
+                     const Array *have)
+{
+    str_addf(r->error, "%s: %s", path, dtype_name(have->dtype));
+    add_dims(r->error, have->rank, have->dims);
+    str_addf(r->error, " given for input \"%s\", which is %s", want->name,
+             dtype_name(want->dtype));
+    add_dims(r->error, want->rank, want->dims);
+    str_add(r->error, "\n");
+    return false;
+}
+
+/* An array of the input's shape, or several of them along axis 0. */
+static bool read_input(Runner *r, int index, const char *path)
+{
+    const ArtifactValue *want = &r->info->inputs[index];
+    Array *array = npy_read(r->arena, path, r->error);
+    if (!array)
+        return false;
+    if (array->dtype != want->dtype || array->rank != want->rank)
+        return mismatch(r, path, want, array);
+    for (int i = 1; i < want->rank; i++)
+        if (array->dims[i] != want->dims[i])
+            return mismatch(r, path, want, array);
+    int64_t chunks = 1;
+    if (want->rank && want->dims[0] && array->dims[0] != want->dims[0]) {
+        if (!array->dims[0] || array->dims[0] % want->dims[0])
+            return mismatch(r, path, want, array);
+        chunks = array->dims[0] / want->dims[0];
+    }
+    if (r->chunks && r->chunks != chunks) {
+        str_addf(r->error, "%s: holds %lld batches, another input %lld\n",
+                 path, (long long)chunks, (long long)r->chunks);
+        return false;
+    }
+    r->chunks = chunks;
+    r->inputs[index] = array;
+    return true;
+}
+
+static bool assign_input(Runner *r, const char *assignment)
+{
+    const char *equals = strchr(assignment, '=');
+    size_t length = equals ? (size_t)(equals - assignment) : 0;
+    for (int i = 0; equals && i < r->info->input_count; i++) {
+        const char *name = r->info->inputs[i].name;
+        if (strlen(name) == length && !strncmp(name, assignment, length))
+            return read_input(r, i, equals + 1);
+    }
+    str_addf(r->error,
+             "--input %s: there is no such input; use NAME=FILE "
+             "with a name of:",
+             assignment);
+    for (int i = 0; i < r->info->input_count; i++)
+        str_addf(r->error, " %s", r->info->inputs[i].name);
+    str_add(r->error, "\n");
+    return false;
+}
+
+bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
+                       uint64_t seed)
+{
+    const ArtifactInfo *info = r->info;
+    r->inputs = ARENA_ARRAY(r->arena, Array *, info->input_count);
+    r->outputs = ARENA_ARRAY(r->arena, Array *, info->output_count);
+    r->in = ARENA_ARRAY(r->arena, const void *, info->input_count);
+    r->out = ARENA_ARRAY(r->arena, void *, info->output_count);
+    for (int i = 0; i < count; i++)
+        if (!assign_input(r, assignments[i]))
+            return false;
+    if (!r->chunks)
+        r->chunks = 1;
+    for (int i = 0; i < info->input_count; i++) {
+        const ArtifactValue *v = &info->inputs[i];
+        if (r->inputs[i])
+            continue;
+        Array *array = array_new(r->arena, v->dtype, v->rank, v->dims);
+        inputs_fill(array, seed, i);
+        r->inputs[i] = array;
+        if (r->chunks > 1) {
+            str_addf(r->error,
+                     "input \"%s\": give a file for each input "
+                     "when one holds several batches\n",
+                     v->name);
+            return false;
+        }
+    }
+    for (int i = 0; i < info->output_count; i++) {
+        const ArtifactValue *v = &info->outputs[i];
+        int64_t dims[MAX_RANK];
+        memcpy(dims, v->dims, sizeof dims);
+        if (r->chunks > 1 && v->rank == 0) {
+            str_addf(r->error, "output \"%s\" is a scalar: one batch only\n",
+                     v->name);
+            return false;
+        }
+        if (v->rank)
+            dims[0] *= r->chunks;
+        r->outputs[i] = array_new(r->arena, v->dtype, v->rank, dims);
+    }
+    return true;
+}
+
+/* ---- running ---------------------------------------------------------- */
+
+static void run_chunk(Runner *r, int64_t chunk)
+{
+    for (int i = 0; i < r->info->input_count; i++)
+        r->in[i] = (const char *)r->inputs[i]->data +
+                   chunk * r->info->inputs[i].bytes;
+    for (int i = 0; i < r->info->output_count; i++)
+        r->out[i] =
+            (char *)r->outputs[i]->data + chunk * r->info->outputs[i].bytes;
+    artifact_run(r->artifact, r->in, r->out);
+}
+
+void runner_run(Runner *r)
+{
+    for (int64_t chunk = 0; chunk < r->chunks; chunk++)
+        run_chunk(r, chunk);
+}
+
+void runner_run_first(void *runner)
+{
+    run_chunk(runner, 0);
+}
+
+static uint64_t hash_arrays(Array *const *arrays, int count)
+{
+    uint64_t hash = 0;
+    for (int i = 0; i < count; i++)
+        hash = hash_bytes(arrays[i]->data, array_bytes(arrays[i]), hash);
+    return hash;
+}
+
+bool runner_check_twice(Runner *r, json_t *report)
+{
+    uint64_t inputs = hash_arrays(r->inputs, r->info->input_count);
+    runner_run(r);
+    uint64_t first = hash_arrays(r->outputs, r->info->output_count);
+    for (int i = 0; i < r->info->output_count; i++)
+        memset(r->outputs[i]->data, 0xa5, array_bytes(r->outputs[i]));
+    artifact_fill_arena(r->artifact, 0xff);
+    runner_run(r);
+    bool same = first == hash_arrays(r->outputs, r->info->output_count);
+    bool untouched = inputs == hash_arrays(r->inputs, r->info->input_count);
+    json_object_set_new(report, "repeat_identical", json_boolean(same));
+    json_object_set_new(report, "inputs_untouched", json_boolean(untouched));
+    return same && untouched;
+}
+
+/* ---- outputs ---------------------------------------------------------- */
+
+char *runner_file_name(Arena *arena, const char *name)
+{
+    char *file = arena_strdup(arena, *name ? name : "_");
+    for (char *c = file; *c; c++)
+        if ((unsigned char)*c < 0x80 && !isalnum((unsigned char)*c) &&
+            !strchr("._-", *c))
+            *c = '_';
+    if (*file == '.')
+        *file = '_';
+    return file;
+}
+
+bool runner_write_outputs(Runner *r, const char *dir)
+{
+    for (int i = 0; i < r->info->output_count; i++) {
+        const char *path =
+            arena_printf(r->arena, "%s/%s.npy", dir,
+                         runner_file_name(r->arena, r->info->outputs[i].name));
+        if (!npy_write(path, r->outputs[i], r->error))
+            return false;
+    }
+    return true;
+}
+
+void runner_report_outputs(Runner *r, json_t *report)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < r->info->output_count; i++) {
+        char text[17];
+        snprintf(text, sizeof text, "%016llx",
+                 (unsigned long long)hash_bytes(
+                     r->outputs[i]->data, array_bytes(r->outputs[i]), 0));
+        json_array_append_new(list, json_pack("{s:s, s:s}", "name",
+                                              r->info->outputs[i].name, "xxh3",
+                                              text));
+    }
+    json_object_set_new(report, "outputs", list);
+}
+
+/* ---- taps ------------------------------------------------------------- */
+
+typedef struct TapRun {
+    Runner *runner;
+    const char *dir;
+    bool ok;
+} TapRun;
+
+/* A tensor is written out as soon as its step is done: later steps may
+ * reuse its storage. */
+static void tap_step(void *user, int32_t step, int32_t is_end)
+{
+    TapRun *run = user;
+    Runner *r = run->runner;
+    for (int i = 0; is_end && run->ok && i < r->info->tensor_count; i++) {
+        const ArtifactTensor *t = &r->info->tensors[i];
+        if (t->step != step)
+            continue;
+        Arena *arena = arena_new();
+        Array *array = array_new(arena, t->dtype, t->rank, t->dims);
+        artifact_tap(r->artifact, t, array);
+        const char *path =
+            arena_printf(arena, "%s/tensor_%04d.npy", run->dir, i);
+        run->ok = npy_write(path, array, r->error);
+        arena_free(arena);
+    }
+}
+
+bool runner_write_taps(Runner *r, const char *dir)
+{
+    TapRun run = {r, dir, true};
+    artifact_on_step(r->artifact, tap_step, &run);
+    run_chunk(r, 0);
+    artifact_on_step(r->artifact, NULL, NULL);
+    return run.ok;
+}
+
+/* ---- profile ---------------------------------------------------------- */
+
+typedef struct Profile {
+    double *seconds; /* [step][run] */
+    int runs, run;
+    double start;
+} Profile;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void profile_step(void *user, int32_t step, int32_t is_end)
+{
+    Profile *p = user;
+    if (is_end)
+        p->seconds[step * p->runs + p->run] = now() - p->start;
+    else
+        p->start = now();
+}
+
+void runner_profile(Runner *r, int runs, json_t *report)
+{
+    Profile p = {.runs = runs};
+    p.seconds =
+        ARENA_ARRAY(r->arena, double, (size_t)r->info->step_count *runs);
+    artifact_on_step(r->artifact, profile_step, &p);
+    for (p.run = 0; p.run < runs; p.run++)
+        run_chunk(r, 0);
+    artifact_on_step(r->artifact, NULL, NULL);
+    json_t *list = json_array();
+    for (int s = 0; s < r->info->step_count; s++) {
+        const ArtifactStep *step = &r->info->steps[s];
+        const ArtifactKernel *kernel = &r->info->kernels[step->kernel_index];
+        json_array_append_new(
+            list,
+            json_pack("{s:s, s:s, s:f, s:f}", "kernel", step->kernel, "node",
+                      step->nodes[0] ? step->nodes[0] : "", "seconds",
+                      stats_median(p.seconds + (size_t)s * runs, runs),
+                      "flops", kernel->flops));
+    }
+    json_object_set_new(report, "steps", list);
+}

@@ -1,0 +1,48 @@
+/* What assay-run does with a loaded artifact. */
+#ifndef ASSAY_HARNESS_RUNNER_H
+#define ASSAY_HARNESS_RUNNER_H
+
+#include <jansson.h>
+
+#include "base/array.h"
+#include "base/str.h"
+#include "runtime/runtime.h"
+
+typedef struct Runner {
+    Arena *arena;
+    Artifact *artifact;
+    const ArtifactInfo *info;
+    /* With `chunks` above 1, inputs hold that many artifact inputs one
+     * after the other, and outputs as many outputs. */
+    Array **inputs, **outputs;
+    int64_t chunks;
+    const void **in; /* pointers of one run */
+    void **out;
+    Str *error;
+} Runner;
+
+/* `assignments` are NAME=FILE, count of them; inputs without one are filled
+ * from the seed. */
+bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
+                       uint64_t seed);
+/* Runs all chunks. */
+void runner_run(Runner *r);
+/* One run of the first chunk; the body of the timing loop. */
+void runner_run_first(void *runner);
+/* Runs again on an arena full of NaN and compares: adds "repeat_identical"
+ * and "inputs_untouched"; false when either is not so. */
+bool runner_check_twice(Runner *r, json_t *report);
+/* Writes DIR/tensor_NNNN.npy for each tensor of the manifest, in its
+ * order. */
+bool runner_write_taps(Runner *r, const char *dir);
+/* Writes DIR/NAME.npy; unusual characters of NAME become '_'. */
+bool runner_write_outputs(Runner *r, const char *dir);
+/* "outputs": name, hash. */
+void runner_report_outputs(Runner *r, json_t *report);
+/* "steps": kernel and median seconds over `runs` runs. */
+void runner_profile(Runner *r, int runs, json_t *report);
+
+/* The file name, without folder, for an output tensor's name. */
+char *runner_file_name(Arena *arena, const char *name);
+
+#endif

@@ -1,0 +1,82 @@
+/* What the oracles share. */
+#ifndef ASSAY_REFERENCE_INTERNAL_H
+#define ASSAY_REFERENCE_INTERNAL_H
+
+#include "reference/reference.h"
+
+/* Sets call->error; always false. */
+bool ref_fail(RefCall *call, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Input `index`, NULL when left out. */
+const Array *ref_in(const RefCall *call, int index);
+/* False with an error when one of the first `count` inputs is missing. */
+bool ref_need(RefCall *call, int count);
+Array *ref_out(RefCall *call, int index, DType dtype, int rank,
+               const int64_t *dims);
+/* Brings an axis into 0 .. rank - 1; false with an error otherwise. */
+bool ref_axis(RefCall *call, int64_t axis, int rank, int *result);
+/* All elements as double or integer, in scratch memory. */
+double *ref_doubles(RefCall *call, const Array *array);
+int64_t *ref_ints(RefCall *call, const Array *array);
+void ref_store_doubles(Array *array, const double *values);
+void ref_store_ints(Array *array, const int64_t *values);
+
+/* NumPy's common shape of several arrays (NULL ones do not count). */
+bool ref_broadcast(RefCall *call, const Array *const *arrays, int count,
+                   int *rank, int64_t *dims);
+/* Element strides of `array` under the broadcast shape: 0 where its extent
+ * is 1. */
+void ref_broadcast_strides(const Array *array, int rank, int64_t *strides);
+
+/* Walks a shape in row-major order with element offsets of up to three
+ * operands beside it. */
+enum { WALK_OPERANDS = 3 };
+typedef struct RefWalk {
+    int rank;
+    int64_t dims[MAX_RANK], index[MAX_RANK];
+    int64_t stride[WALK_OPERANDS][MAX_RANK];
+    int64_t offset[WALK_OPERANDS];
+} RefWalk;
+void ref_walk_next(RefWalk *walk);
+
+/* The families' oracles. */
+bool ref_unary(RefCall *call);
+bool ref_binary(RefCall *call);
+bool ref_compare(RefCall *call);
+bool ref_variadic(RefCall *call);
+bool ref_clip(RefCall *call);
+bool ref_where(RefCall *call);
+bool ref_cast(RefCall *call);
+bool ref_conv(RefCall *call);
+bool ref_matmul(RefCall *call);
+bool ref_gemm(RefCall *call);
+bool ref_pool(RefCall *call);
+bool ref_global_pool(RefCall *call);
+bool ref_batch_norm(RefCall *call);
+bool ref_layer_norm(RefCall *call);
+bool ref_rms_norm(RefCall *call);
+bool ref_softmax(RefCall *call);
+bool ref_reduce(RefCall *call);
+bool ref_arg(RefCall *call);
+bool ref_identity(RefCall *call);
+bool ref_reshape(RefCall *call);
+bool ref_flatten(RefCall *call);
+bool ref_squeeze(RefCall *call);
+bool ref_unsqueeze(RefCall *call);
+bool ref_transpose(RefCall *call);
+bool ref_concat(RefCall *call);
+bool ref_split(RefCall *call);
+bool ref_slice(RefCall *call);
+bool ref_pad(RefCall *call);
+bool ref_expand(RefCall *call);
+bool ref_tile(RefCall *call);
+bool ref_gather(RefCall *call);
+bool ref_shape(RefCall *call);
+bool ref_constant(RefCall *call);
+bool ref_constant_of_shape(RefCall *call);
+bool ref_range(RefCall *call);
+bool ref_resize(RefCall *call);
+bool ref_dequantize(RefCall *call);
+
+#endif

@@ -1,0 +1,138 @@
+/* Normalizations and softmax. */
+#include <math.h>
+#include <string.h>
+
+#include "reference/internal.h"
+
+/* Inference mode: statistics are operands. */
+bool ref_batch_norm(RefCall *call)
+{
+    double epsilon = attrs_float(call->attrs, "epsilon", 1e-5f);
+    int64_t plane = 1;
+
+    if (!ref_need(call, 5))
+        return false;
+    if (attrs_int(call->attrs, "training_mode", 0))
+        return ref_fail(call, "training mode is not supported");
+    const Array *x = call->in[0];
+    if (x->rank < 2)
+        return ref_fail(call, "rank %d; at least 2 is needed", x->rank);
+    Array *y = ref_out(call, 0, x->dtype, x->rank, x->dims);
+    double *v = ref_doubles(call, x);
+    for (int i = 2; i < x->rank; i++)
+        plane *= x->dims[i];
+    for (int64_t i = 0; i < x->dims[0] * x->dims[1]; i++) {
+        int64_t c = i % x->dims[1];
+        double scale = array_get(call->in[1], c) /
+                       sqrt(array_get(call->in[4], c) + epsilon);
+        double mean = array_get(call->in[3], c);
+        double shift = array_get(call->in[2], c);
+        for (int64_t k = 0; k < plane; k++)
+            v[i * plane + k] = (v[i * plane + k] - mean) * scale + shift;
+    }
+    ref_store_doubles(y, v);
+    return true;
+}
+
+/* Rows of all axes from `axis` on, scaled and shifted by operands that
+ * broadcast to a row. */
+static bool row_norm(RefCall *call, bool centre)
+{
+    double epsilon = attrs_float(call->attrs, "epsilon", 1e-5f);
+    int64_t row = 1, rows = 1, stat_dims[MAX_RANK];
+    RefWalk w = {0};
+    int axis;
+
+    if (!ref_need(call, 2))
+        return false;
+    const Array *x = call->in[0], *scale = call->in[1];
+    const Array *bias = centre ? ref_in(call, 2) : NULL;
+    if (!ref_axis(call, attrs_int(call->attrs, "axis", -1), x->rank, &axis))
+        return false;
+    w.rank = x->rank - axis;
+    for (int i = 0; i < x->rank; i++) {
+        stat_dims[i] = i < axis ? x->dims[i] : 1;
+        if (i < axis) {
+            rows *= x->dims[i];
+        } else {
+            row *= x->dims[i];
+            w.dims[i - axis] = x->dims[i];
+        }
+    }
+    if (scale->rank > w.rank || (bias && bias->rank > w.rank))
+        return ref_fail(call, "scale or bias has more axes than a row");
+    ref_broadcast_strides(scale, w.rank, w.stride[0]);
+    if (bias)
+        ref_broadcast_strides(bias, w.rank, w.stride[1]);
+    Array *y = ref_out(call, 0, x->dtype, x->rank, x->dims);
+    Array *means = call->out_count > 1
+                       ? ref_out(call, 1, DT_F32, x->rank, stat_dims)
+                       : NULL;
+    Array *inverses = call->out_count > 2
+                          ? ref_out(call, 2, DT_F32, x->rank, stat_dims)
+                          : NULL;
+    double *v = ref_doubles(call, x), *vs = ref_doubles(call, scale);
+    double *vb = bias ? ref_doubles(call, bias) : NULL;
+    for (int64_t r = 0; r < rows; r++) {
+        double mean = 0, square = 0;
+        double *at = v + r * row;
+        for (int64_t i = 0; i < row && centre; i++)
+            mean += at[i] / (double)row;
+        for (int64_t i = 0; i < row; i++)
+            square += (at[i] - mean) * (at[i] - mean) / (double)row;
+        double inverse = 1 / sqrt(square + epsilon);
+        for (int64_t i = 0; i < row; i++, ref_walk_next(&w))
+            at[i] = (at[i] - mean) * inverse * vs[w.offset[0]] +
+                    (vb ? vb[w.offset[1]] : 0);
+        if (means)
+            array_set(means, r, mean);
+        if (inverses)
+            array_set(inverses, r, inverse);
+    }
+    ref_store_doubles(y, v);
+    return true;
+}
+
+bool ref_layer_norm(RefCall *call)
+{
+    return row_norm(call, true);
+}
+
+bool ref_rms_norm(RefCall *call)
+{
+    return row_norm(call, false);
+}
+
+/* Softmax and LogSoftmax along one axis. */
+bool ref_softmax(RefCall *call)
+{
+    bool is_log = strcmp(call->op, "LogSoftmax") == 0;
+    int64_t inner = 1, outer = 1;
+    int axis;
+
+    if (!ref_need(call, 1))
+        return false;
+    const Array *x = call->in[0];
+    if (!ref_axis(call, attrs_int(call->attrs, "axis", -1), x->rank, &axis))
+        return false;
+    for (int i = 0; i < axis; i++)
+        outer *= x->dims[i];
+    for (int i = axis + 1; i < x->rank; i++)
+        inner *= x->dims[i];
+    int64_t n = x->dims[axis];
+    Array *y = ref_out(call, 0, x->dtype, x->rank, x->dims);
+    double *v = ref_doubles(call, x);
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t k = 0; k < inner; k++) {
+            double *at = v + o * n * inner + k, top = -INFINITY, sum = 0;
+            for (int64_t i = 0; i < n; i++)
+                top = at[i * inner] > top ? at[i * inner] : top;
+            for (int64_t i = 0; i < n; i++)
+                sum += exp(at[i * inner] - top);
+            for (int64_t i = 0; i < n; i++)
+                at[i * inner] = is_log ? at[i * inner] - top - log(sum)
+                                       : exp(at[i * inner] - top) / sum;
+        }
+    ref_store_doubles(y, v);
+    return true;
+}

@@ -1,0 +1,268 @@
+/* The table of oracles and what they share. */
+#include "reference/reference.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "reference/internal.h"
+
+const RefOp reference_ops[] = {
+    {"", "Abs", ref_unary},
+    {"", "Add", ref_binary},
+    {"", "And", ref_compare},
+    {"", "ArgMax", ref_arg},
+    {"", "ArgMin", ref_arg},
+    {"", "AveragePool", ref_pool},
+    {"", "BatchNormalization", ref_batch_norm},
+    {"", "Cast", ref_cast},
+    {"", "CastLike", ref_cast},
+    {"", "Ceil", ref_unary},
+    {"", "Celu", ref_unary},
+    {"", "Clip", ref_clip},
+    {"", "Concat", ref_concat},
+    {"", "Constant", ref_constant},
+    {"", "ConstantOfShape", ref_constant_of_shape},
+    {"", "Conv", ref_conv},
+    {"", "Cos", ref_unary},
+    {"", "DequantizeLinear", ref_dequantize},
+    {"", "Div", ref_binary},
+    {"", "Dropout", ref_identity},
+    {"", "Elu", ref_unary},
+    {"", "Equal", ref_compare},
+    {"", "Erf", ref_unary},
+    {"", "Exp", ref_unary},
+    {"", "Expand", ref_expand},
+    {"", "Flatten", ref_flatten},
+    {"", "Floor", ref_unary},
+    {"", "Gather", ref_gather},
+    {"", "Gelu", ref_unary},
+    {"", "Gemm", ref_gemm},
+    {"", "GlobalAveragePool", ref_global_pool},
+    {"", "GlobalMaxPool", ref_global_pool},
+    {"", "Greater", ref_compare},
+    {"", "GreaterOrEqual", ref_compare},
+    {"", "HardSigmoid", ref_unary},
+    {"", "HardSwish", ref_unary},
+    {"", "Identity", ref_identity},
+    {"", "IsNaN", ref_compare},
+    {"", "LayerNormalization", ref_layer_norm},
+    {"", "LeakyRelu", ref_unary},
+    {"", "Less", ref_compare},
+    {"", "LessOrEqual", ref_compare},
+    {"", "Log", ref_unary},
+    {"", "LogSoftmax", ref_softmax},
+    {"", "MatMul", ref_matmul},
+    {"", "Max", ref_variadic},
+    {"", "MaxPool", ref_pool},
+    {"", "Mean", ref_variadic},
+    {"", "Min", ref_variadic},
+    {"", "Mish", ref_unary},
+    {"", "Mod", ref_binary},
+    {"", "Mul", ref_binary},
+    {"", "Neg", ref_unary},
+    {"", "Not", ref_compare},
+    {"", "Or", ref_compare},
+    {"", "PRelu", ref_binary},
+    {"", "Pad", ref_pad},
+    {"", "Pow", ref_binary},
+    {"", "RMSNormalization", ref_rms_norm},
+    {"", "Range", ref_range},
+    {"", "Reciprocal", ref_unary},
+    {"", "ReduceL1", ref_reduce},
+    {"", "ReduceL2", ref_reduce},
+    {"", "ReduceLogSum", ref_reduce},
+    {"", "ReduceLogSumExp", ref_reduce},
+    {"", "ReduceMax", ref_reduce},
+    {"", "ReduceMean", ref_reduce},
+    {"", "ReduceMin", ref_reduce},
+    {"", "ReduceProd", ref_reduce},
+    {"", "ReduceSum", ref_reduce},
+    {"", "ReduceSumSquare", ref_reduce},
+    {"", "Relayout", ref_identity},
+    {"", "Relu", ref_unary},
+    {"", "Reshape", ref_reshape},
+    {"", "Resize", ref_resize},
+    {"", "Round", ref_unary},
+    {"", "Selu", ref_unary},
+    {"", "Shape", ref_shape},
+    {"", "SiLU", ref_unary},
+    {"", "Sigmoid", ref_unary},
+    {"", "Sign", ref_unary},
+    {"", "Silu", ref_unary},
+    {"", "Sin", ref_unary},
+    {"", "Slice", ref_slice},
+    {"", "Softmax", ref_softmax},
+    {"", "Softplus", ref_unary},
+    {"", "Softsign", ref_unary},
+    {"", "Split", ref_split},
+    {"", "Sqrt", ref_unary},
+    {"", "Squeeze", ref_squeeze},
+    {"", "Sub", ref_binary},
+    {"", "Sum", ref_variadic},
+    {"", "Swish", ref_unary},
+    {"", "Tanh", ref_unary},
+    {"", "Tile", ref_tile},
+    {"", "Transpose", ref_transpose},
+    {"", "Unsqueeze", ref_unsqueeze},
+    {"", "Where", ref_where},
+    {"", "Xor", ref_compare},
+    {NULL, NULL, NULL},
+};
+
+bool reference_eval(RefCall *call)
+{
+    const char *domain = call->domain ? call->domain : "";
+
+    if (strcmp(domain, "ai.onnx") == 0)
+        domain = "";
+    for (const RefOp *row = reference_ops; row->op; row++) {
+        if (strcmp(row->op, call->op) != 0 || strcmp(row->domain, domain) != 0)
+            continue;
+        call->scratch = arena_new();
+        bool ok = row->eval(call);
+        arena_free(call->scratch);
+        call->scratch = NULL;
+        return ok;
+    }
+    return ref_fail(call, "no oracle for this operator; add a row in "
+                          "reference/reference.c");
+}
+
+bool ref_fail(RefCall *call, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    call->error = arena_printf(call->arena, "reference %s: %s", call->op,
+                               arena_vprintf(call->arena, format, args));
+    va_end(args);
+    return false;
+}
+
+const Array *ref_in(const RefCall *call, int index)
+{
+    return index < call->in_count ? call->in[index] : NULL;
+}
+
+bool ref_need(RefCall *call, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (!ref_in(call, i))
+            return ref_fail(call, "input %d is missing", i);
+    return true;
+}
+
+Array *ref_out(RefCall *call, int index, DType dtype, int rank,
+               const int64_t *dims)
+{
+    call->out[index] = array_new(call->arena, dtype, rank, dims);
+    return call->out[index];
+}
+
+bool ref_axis(RefCall *call, int64_t axis, int rank, int *result)
+{
+    if (axis < -rank || axis >= rank)
+        return ref_fail(call, "axis %lld outside rank %d", (long long)axis,
+                        rank);
+    *result = (int)(axis < 0 ? axis + rank : axis);
+    return true;
+}
+
+double *ref_doubles(RefCall *call, const Array *array)
+{
+    int64_t count = array_count(array);
+    double *values = ARENA_ARRAY(call->scratch, double, count);
+
+    if (array->dtype == DT_F32) {
+        const float *from = array->data;
+        for (int64_t i = 0; i < count; i++)
+            values[i] = from[i];
+    } else {
+        for (int64_t i = 0; i < count; i++)
+            values[i] = array_get(array, i);
+    }
+    return values;
+}
+
+int64_t *ref_ints(RefCall *call, const Array *array)
+{
+    int64_t count = array_count(array);
+    int64_t *values = ARENA_ARRAY(call->scratch, int64_t, count);
+
+    for (int64_t i = 0; i < count; i++)
+        values[i] = array_get_int(array, i);
+    return values;
+}
+
+void ref_store_doubles(Array *array, const double *values)
+{
+    int64_t count = array_count(array);
+
+    if (array->dtype == DT_F32) {
+        float *to = array->data;
+        for (int64_t i = 0; i < count; i++)
+            to[i] = (float)values[i];
+    } else {
+        for (int64_t i = 0; i < count; i++)
+            array_set(array, i, values[i]);
+    }
+}
+
+void ref_store_ints(Array *array, const int64_t *values)
+{
+    int64_t count = array_count(array);
+
+    for (int64_t i = 0; i < count; i++)
+        array_set_int(array, i, values[i]);
+}
+
+bool ref_broadcast(RefCall *call, const Array *const *arrays, int count,
+                   int *rank, int64_t *dims)
+{
+    *rank = 0;
+    for (int i = 0; i < count; i++)
+        if (arrays[i] && arrays[i]->rank > *rank)
+            *rank = arrays[i]->rank;
+    for (int k = 0; k < *rank; k++)
+        dims[k] = 1;
+    for (int i = 0; i < count; i++) {
+        if (!arrays[i])
+            continue;
+        for (int k = 0; k < arrays[i]->rank; k++) {
+            int64_t d = arrays[i]->dims[k];
+            int64_t *to = &dims[*rank - arrays[i]->rank + k];
+            if (*to == 1)
+                *to = d;
+            else if (d != 1 && d != *to)
+                return ref_fail(call, "extents %lld and %lld do not broadcast",
+                                (long long)d, (long long)*to);
+        }
+    }
+    return true;
+}
+
+void ref_broadcast_strides(const Array *array, int rank, int64_t *strides)
+{
+    int64_t stride = 1;
+
+    for (int k = 0; k < rank; k++)
+        strides[k] = 0;
+    for (int k = array->rank - 1; k >= 0; k--) {
+        if (array->dims[k] != 1)
+            strides[rank - array->rank + k] = stride;
+        stride *= array->dims[k];
+    }
+}
+
+void ref_walk_next(RefWalk *w)
+{
+    for (int k = w->rank - 1; k >= 0; k--) {
+        for (int i = 0; i < WALK_OPERANDS; i++)
+            w->offset[i] += w->stride[i][k];
+        if (++w->index[k] < w->dims[k])
+            return;
+        w->index[k] = 0;
+        for (int i = 0; i < WALK_OPERANDS; i++)
+            w->offset[i] -= w->stride[i][k] * w->dims[k];
+    }
+}

@@ -1,0 +1,50 @@
+/* What the full-size models share: layers with seeded weights.
+ *
+ * The weights keep every layer's values near unit size. A convolution has
+ * He's initialisation, so the variance of its output is twice the mean
+ * square of its input; the batch normalization after it carries about that
+ * variance as its statistic. `Feature` keeps the estimate of the mean
+ * square along. */
+#ifndef ASSAY_SUITES_MODELS_COMMON_H
+#define ASSAY_SUITES_MODELS_COMMON_H
+
+#include "suites/suite.h"
+
+typedef struct Feature {
+    Tensor *tensor;
+    int channels;
+    double mean_square; /* estimate */
+} Feature;
+
+typedef struct Builder {
+    Graph *graph;
+    uint64_t seed;
+} Builder;
+
+typedef enum Activation { ACT_NONE, ACT_RELU, ACT_RELU6 } Activation;
+
+typedef struct ConvSpec {
+    int channels; /* of the output */
+    int kernel, stride, groups;
+    Activation activation;
+} ConvSpec;
+
+Builder builder_new(Graph *g, const SuiteParams *params);
+/* "input": f32[batch, 3, resolution, resolution]. */
+Feature builder_image(Builder *b, const SuiteParams *params);
+/* Conv without bias, BatchNormalization, activation; nodes NAME.conv,
+ * NAME.bn, NAME.act. Padding keeps the size at stride 1. */
+Feature builder_conv_bn(Builder *b, const char *name, Feature x,
+                        ConvSpec spec);
+/* x + y, then the activation: NAME.add and NAME.act. */
+Feature builder_add(Builder *b, const char *name, Feature x, Feature y,
+                    Activation activation);
+Feature builder_max_pool(Builder *b, const char *name, Feature x, int kernel,
+                         int stride);
+/* Global average pooling and a fully connected layer, marked as the output
+ * "scores". False when the graph has faults. */
+bool builder_classifier(Builder *b, Feature x, int classes);
+/* Channels times the width, a multiple of 8, at least 8. */
+int scale_channels(int channels, double width);
+
+#endif

@@ -1,0 +1,405 @@
+/* The loader, with an artifact made by hand: a Program without compiler,
+ * its code from a few lines of C. It runs, gives its tensors away, and what
+ * is damaged or foreign is refused for the right reason. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/process.h"
+#include "codegen/codegen.h"
+#include "runtime/artifact.h"
+#include "runtime/runtime.h"
+#include "targets/cpu.h"
+
+/* t = x * w, stored transposed; y = t + 1. In two steps, the first of them
+ * parallel. */
+static const char model_code[] =
+    "#include \"runtime/abi.h\"\n"
+    "const int32_t assay_model_abi = ASSAY_ABI_VERSION;\n"
+    "static void scale(void *context, int64_t begin, int64_t end)\n"
+    "{\n"
+    "    const AssayRun *run = context;\n"
+    "    const float *x = run->inputs[0];\n"
+    "    const float *w = (const float *)run->weights;\n"
+    "    float *t = (float *)(run->arena + 64);\n"
+    "    for (int64_t i = begin; i < end; i++)\n"
+    "        for (int j = 0; j < 3; j++)\n"
+    "            t[j * 2 + i] = x[i * 3 + j] * w[j];\n"
+    "}\n"
+    "void assay_model_run(const AssayRun *run)\n"
+    "{\n"
+    "    if (run->on_step) run->on_step(run->user, 0, 0);\n"
+    "    run->parallel_for(run->pool, scale, (void *)run, 2);\n"
+    "    if (run->on_step) run->on_step(run->user, 0, 1);\n"
+    "    if (run->on_step) run->on_step(run->user, 1, 0);\n"
+    "    const float *t = (const float *)(run->arena + 64);\n"
+    "    float *y = run->outputs[0];\n"
+    "    for (int i = 0; i < 2; i++)\n"
+    "        for (int j = 0; j < 3; j++) y[i * 3 + j] = t[j * 2 + i] + 1;\n"
+    "    if (run->on_step) run->on_step(run->user, 1, 1);\n"
+    "}\n";
+
+typedef struct Fixture {
+    char dir[64];
+    Arena *arena;
+    Diag *diag;
+    Program *program;
+    Target target;
+} Fixture;
+
+static char *join(Fixture *f, const char *name)
+{
+    return arena_printf(f->arena, "%s/%s", f->dir, name);
+}
+
+static void write_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static char *read_text(Fixture *f, const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    char *text = arena_alloc(f->arena, 1 << 20);
+    size_t size = fread(text, 1, (1 << 20) - 1, file);
+    text[size] = 0;
+    fclose(file);
+    return text;
+}
+
+static void add_buffer(Program *p, const char *name, ProgramBufferKind kind,
+                       Layout layout, int64_t offset, const Tensor *tensor,
+                       const Array *value)
+{
+    ProgramBuffer b = {.name = name,
+                       .kind = kind,
+                       .dtype = DT_F32,
+                       .rank = value ? 1 : 2,
+                       .dims = {value ? 3 : 2, 3},
+                       .layout = layout,
+                       .bytes = value ? 12 : 24,
+                       .offset = offset,
+                       .alias_of = -1,
+                       .value = value,
+                       .tensor = tensor};
+    vec_push(p->arena, &p->buffers, b);
+}
+
+static Program *make_program(Fixture *f)
+{
+    static const char *const no_flags[] = {NULL};
+    f->target = (Target){.name = "test", .cpu_flags = no_flags};
+    Program *p = ARENA_NEW(f->arena, Program);
+    p->arena = f->arena;
+    p->name = "größer \"test\"";
+    p->target = &f->target;
+    p->input_count = p->output_count = 1;
+    p->arena_bytes = 128;
+    p->arena_bound = 24;
+    p->weight_bytes = 64;
+    int order[] = {1, 0};
+    Array *w = array_new(f->arena, DT_F32, 1, (int64_t[]){3});
+    for (int i = 0; i < 3; i++)
+        array_set(w, i, 10 * (i + 1));
+    Tensor *t = ARENA_NEW(f->arena, Tensor);
+    t->name = "t";
+    vec_push(f->arena, &t->sources, "source_t");
+    Layout row = layout_row_major(2);
+    add_buffer(p, "x", PB_INPUT, row, 0, NULL, NULL);
+    add_buffer(p, "w", PB_CONSTANT, layout_row_major(1), 0, NULL, w);
+    add_buffer(p, "t", PB_ARENA, layout_permuted(2, order), 64, t, NULL);
+    add_buffer(p, "y", PB_OUTPUT, row, 0, NULL, NULL);
+    Kernel *kernel = ARENA_NEW(f->arena, Kernel);
+    kernel->name = "scale";
+    kernel->hash = 0xfedcba9876543210u;
+    kernel->flops = 6;
+    ProgramKernel pk = {.kernel = kernel, .code_bytes = 5};
+    vec_push(f->arena, &p->kernels, pk);
+    Node *node = ARENA_NEW(f->arena, Node);
+    node->name = "mul";
+    Group *group = ARENA_NEW(f->arena, Group);
+    vec_push(f->arena, &group->nodes, node);
+    ProgramStep step = {.group = group};
+    vec_push(f->arena, &p->steps, step);
+    vec_push(f->arena, &p->steps, step);
+    return p;
+}
+
+static void build_code(Fixture *f, const char *text)
+{
+    write_text(join(f, "model.c"), text);
+    const char *const argv[] = {"cc",    "-O1",
+                                "-fPIC", "-Icompiler",
+                                "-c",    join(f, "model.c"),
+                                "-o",    join(f, "model.o"),
+                                NULL};
+    assert_true(process_ok(argv, NULL));
+    const char *objects[] = {join(f, "model.o")};
+    if (!codegen_link_shared(f->diag, objects, 1, join(f, "model.so")))
+        fail_msg("%s", f->diag->errors.data[0]);
+}
+
+static int set_up(void **state)
+{
+    Fixture *f = calloc(1, sizeof *f);
+    strcpy(f->dir, "/tmp/assay loader XXXXXX");
+    if (!mkdtemp(f->dir))
+        return -1;
+    f->arena = arena_new();
+    f->diag = diag_new(f->arena, NULL);
+    f->program = make_program(f);
+    build_code(f, model_code);
+    assert_true(
+        artifact_write_weights(f->diag, f->program, join(f, "weights.bin")));
+    assert_true(
+        artifact_write_manifest(f->diag, f->program, f->dir, "model.so"));
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    Fixture *f = *state;
+    const char *const argv[] = {"rm", "-rf", f->dir, NULL};
+    process_ok(argv, NULL);
+    arena_free(f->arena);
+    free(f);
+    return 0;
+}
+
+typedef struct Seen {
+    Artifact *artifact;
+    int steps[4][2];
+    int count;
+    float tapped[6];
+} Seen;
+
+static void on_step(void *user, int32_t step, int32_t is_end)
+{
+    Seen *seen = user;
+    seen->steps[seen->count][0] = step;
+    seen->steps[seen->count++][1] = is_end;
+    const ArtifactTensor *t = &artifact_info(seen->artifact)->tensors[0];
+    if (is_end && step == t->step) {
+        Array array = {DT_F32, 2, {2, 3}, seen->tapped};
+        artifact_tap(seen->artifact, t, &array);
+    }
+}
+
+static const float x[6] = {1, 2, 3, 4, 5, 6};
+
+static void loads_and_runs(void **state)
+{
+    Fixture *f = *state;
+    for (int threads = 1; threads <= 3; threads++) {
+        Artifact *a;
+        AssayError error;
+        LoadOptions options = {.threads = threads};
+        if (artifact_load(f->dir, &options, &a, &error) != ASSAY_OK)
+            fail_msg("%s", error.text);
+        assert_int_equal(pool_threads(artifact_pool(a)), threads);
+        float y[6] = {0};
+        const void *in[] = {x};
+        void *out[] = {y};
+        artifact_fill_arena(a, 0xff);
+        artifact_run(a, in, out);
+        for (int i = 0; i < 6; i++)
+            assert_true(y[i] == x[i] * 10 * (float)(i % 3 + 1) + 1);
+        artifact_free(a);
+    }
+}
+
+static void describes_itself(void **state)
+{
+    Fixture *f = *state;
+    ArtifactInfo info;
+    AssayError error;
+    assert_int_equal(artifact_read_info(f->arena, f->dir, &info, &error),
+                     ASSAY_OK);
+    assert_string_equal(info.model, "größer \"test\"");
+    assert_int_equal(info.input_count, 1);
+    assert_string_equal(info.inputs[0].name, "x");
+    assert_int_equal(info.inputs[0].bytes, 24);
+    assert_int_equal(info.outputs[0].dims[1], 3);
+    assert_int_equal(info.step_count, 2);
+    assert_string_equal(info.steps[1].kernel, "scale");
+    assert_string_equal(info.steps[1].nodes[0], "mul");
+    assert_null(info.steps[1].nodes[1]);
+    assert_true(info.kernels[0].loops_hash == 0xfedcba9876543210u);
+    assert_true(info.kernels[0].flops == 6);
+    assert_string_equal(info.tensors[0].sources[0], "source_t");
+    assert_int_equal(info.arena_bound, 24);
+}
+
+static void taps_in_row_major(void **state)
+{
+    Fixture *f = *state;
+    Artifact *a;
+    AssayError error;
+    assert_int_equal(artifact_load(f->dir, NULL, &a, &error), ASSAY_OK);
+    Seen seen = {.artifact = a};
+    artifact_on_step(a, on_step, &seen);
+    float y[6];
+    const void *in[] = {x};
+    void *out[] = {y};
+    artifact_run(a, in, out);
+    static const int order[4][2] = {{0, 0}, {0, 1}, {1, 0}, {1, 1}};
+    assert_int_equal(seen.count, 4);
+    assert_memory_equal(seen.steps, order, sizeof order);
+    for (int i = 0; i < 6; i++)
+        assert_true(seen.tapped[i] == x[i] * 10 * (float)(i % 3 + 1));
+    artifact_free(a);
+}
+
+static void expect_refusal(Fixture *f, AssayStatus status, const char *word)
+{
+    Artifact *a;
+    AssayError error;
+    assert_int_equal(artifact_load(f->dir, NULL, &a, &error), status);
+    assert_null(a);
+    if (!strstr(error.text, word))
+        fail_msg("\"%s\" does not say \"%s\"", error.text, word);
+    assert_string_not_equal(status_text(status), "?");
+}
+
+static void damage_is_refused(void **state)
+{
+    Fixture *f = *state;
+    const char *weights = join(f, "weights.bin");
+    FILE *file = fopen(weights, "r+b");
+    fputc('!', file);
+    fclose(file);
+    expect_refusal(f, ASSAY_DAMAGED, "weights.bin: its checksum");
+    assert_int_equal(truncate(weights, 63), 0);
+    expect_refusal(f, ASSAY_DAMAGED, "63 bytes instead of 64");
+    unlink(weights);
+    expect_refusal(f, ASSAY_NO_ARTIFACT, "weights.bin");
+}
+
+static void truncated_code_is_refused(void **state)
+{
+    Fixture *f = *state;
+    struct stat info;
+    stat(join(f, "model.so"), &info);
+    assert_int_equal(truncate(join(f, "model.so"), info.st_size / 2), 0);
+    expect_refusal(f, ASSAY_DAMAGED, "model.so");
+}
+
+/* Replaces one piece of text in the manifest. */
+static void edit_manifest(Fixture *f, const char *from, const char *to)
+{
+    char *text = read_text(f, join(f, "manifest.json"));
+    char *at = strstr(text, from);
+    assert_non_null(at);
+    char *edited = arena_printf(f->arena, "%.*s%s%s", (int)(at - text), text,
+                                to, at + strlen(from));
+    write_text(join(f, "manifest.json"), edited);
+}
+
+static void foreign_is_refused(void **state)
+{
+    Fixture *f = *state;
+    edit_manifest(f, "\"cpu_flags\": []", "\"cpu_flags\": [\"mips3d\"]");
+    expect_refusal(f, ASSAY_MISSING_CPU, "mips3d");
+    edit_manifest(f, cpu_architecture(), "s390x");
+    expect_refusal(f, ASSAY_WRONG_MACHINE, "s390x");
+    edit_manifest(f, "\"abi\": 1", "\"abi\": 99");
+    expect_refusal(f, ASSAY_WRONG_ABI, "99");
+}
+
+static void other_abi_in_code_is_refused(void **state)
+{
+    Fixture *f = *state;
+    build_code(f, "int assay_model_abi = 7; void assay_model_run(void) {}");
+    assert_true(
+        artifact_write_manifest(f->diag, f->program, f->dir, "model.so"));
+    expect_refusal(f, ASSAY_WRONG_ABI, "version 7");
+    build_code(f, "int nothing;");
+    assert_true(
+        artifact_write_manifest(f->diag, f->program, f->dir, "model.so"));
+    expect_refusal(f, ASSAY_BAD_CODE, "assay_model_run");
+}
+
+static void bad_manifest_is_refused(void **state)
+{
+    Fixture *f = *state;
+    static const char *const edits[][3] = {
+        {"\"arena_bytes\": 128", "\"arena_bytes\": 80", "offset"},
+        {"\"kernel\": 0", "\"kernel\": 7", "kernel"},
+        {"\"name\": \"model.so\"", "\"name\": \"../model.so\"", "name"},
+        {"\"dtype\": \"f32\"", "\"dtype\": \"f99\"", "dtype"},
+        {"\"taps\"", "\"taps", "manifest.json"},
+    };
+    for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
+        assert_true(
+            artifact_write_manifest(f->diag, f->program, f->dir, "model.so"));
+        edit_manifest(f, edits[i][0], edits[i][1]);
+        expect_refusal(f, ASSAY_BAD_MANIFEST, edits[i][2]);
+    }
+    unlink(join(f, "manifest.json"));
+    expect_refusal(f, ASSAY_NO_ARTIFACT, "manifest.json");
+}
+
+static void is_deterministic(void **state)
+{
+    Fixture *f = *state;
+    char *first = read_text(f, join(f, "manifest.json"));
+    sleep(1); /* so that a time stamp anywhere would show */
+    build_code(f, model_code);
+    assert_true(
+        artifact_write_manifest(f->diag, f->program, f->dir, "model.so"));
+    assert_string_equal(read_text(f, join(f, "manifest.json")), first);
+}
+
+static void archive_is_deterministic(void **state)
+{
+    Fixture *f = *state;
+    const char *objects[] = {join(f, "model.o")};
+    assert_true(codegen_archive(f->diag, objects, 1, join(f, "a.a")));
+    sleep(1);
+    assert_int_equal(chmod(objects[0], 0600), 0);
+    assert_true(codegen_archive(f->diag, objects, 1, join(f, "b.a")));
+    const char *const argv[] = {"cmp", join(f, "a.a"), join(f, "b.a"), NULL};
+    assert_true(process_ok(argv, NULL));
+}
+
+static void link_fault_is_told(void **state)
+{
+    Fixture *f = *state;
+    write_text(join(f, "bad.o"), "not an object");
+    const char *objects[] = {join(f, "bad.o")};
+    assert_false(codegen_link_shared(f->diag, objects, 1, join(f, "bad.so")));
+    assert_int_equal(f->diag->errors.count, 1);
+    assert_non_null(strstr(f->diag->errors.data[0], "bad.o"));
+    assert_int_not_equal(access(join(f, "bad.so"), F_OK), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(loads_and_runs),
+        TEST(describes_itself),
+        TEST(taps_in_row_major),
+        TEST(damage_is_refused),
+        TEST(truncated_code_is_refused),
+        TEST(foreign_is_refused),
+        TEST(other_abi_in_code_is_refused),
+        TEST(bad_manifest_is_refused),
+        TEST(is_deterministic),
+        TEST(archive_is_deterministic),
+        TEST(link_fault_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
