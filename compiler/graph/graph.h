@@ -94,6 +94,10 @@ bool op_infer(Graph *g, Node *node);
 Graph *graph_new(Arena *arena, Diag *diag, const char *name,
                  const OpTable *ops);
 
+/* A graph of its own with the same content; constants are shared. Not for
+ * a graph that has groups. */
+Graph *graph_copy(Arena *arena, const Graph *from);
+
 /* Builders. Names may be NULL (one is made); a name already taken is made
  * unique with a suffix. A name that was given is also the first source.
  * graph_add_node makes `output_count` fresh output tensors of unknown type

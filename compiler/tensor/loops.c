@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/str.h"
+#include "tensor/text.h"
 
 static Stmt *stmt(Arena *a, StmtKind kind)
 {
@@ -97,7 +98,7 @@ static void print_stmt(Str *out, const Stmt *s, int depth)
     str_addf(out, "%*s}\n", depth * 2, "");
 }
 
-static void print_buffer(Str *out, const Buffer *b)
+void buffer_print(Str *out, const Buffer *b)
 {
     static const char *const roles[] = {
         [BUF_INPUT] = "in", [BUF_OUTPUT] = "out", [BUF_TEMP] = "temp"};
@@ -123,9 +124,9 @@ static void print_buffer(Str *out, const Buffer *b)
 static void print_without_name(Str *out, const Kernel *k)
 {
     for (int i = 0; i < k->params.count; i++)
-        print_buffer(out, k->params.data[i]);
+        buffer_print(out, k->params.data[i]);
     for (int i = 0; i < k->temps.count; i++)
-        print_buffer(out, k->temps.data[i]);
+        buffer_print(out, k->temps.data[i]);
     print_stmt(out, k->body, 1);
 }
 
@@ -136,23 +137,34 @@ void kernel_print(Str *out, const Kernel *k)
     str_add(out, "}\n");
 }
 
-/* Names of parameters are the graph's tensor names; kernels of the same
- * shape must share code, so the hash sees parameters by number. */
+/* Gives the buffers their number as name, or the saved names back. */
+static void rename_buffers(Arena *a, const Kernel *k, const char **saved,
+                           bool restore)
+{
+    for (int i = 0; i < k->params.count + k->temps.count; i++) {
+        Buffer *b = i < k->params.count
+                        ? k->params.data[i]
+                        : k->temps.data[i - k->params.count];
+        if (!restore)
+            saved[i] = b->name;
+        b->name = restore ? saved[i] : arena_printf(a, "b%d", i);
+    }
+}
+
+/* Buffers are named after the graph's tensors; kernels of the same shape
+ * must share code, so the hash sees buffers by number. */
 uint64_t kernel_hash(const Kernel *k)
 {
-    int count = k->params.count;
-    const char **names = arena_alloc_array(k->arena, (size_t)count + 1,
-                                           sizeof *names);
-    for (int i = 0; i < count; i++) {
-        names[i] = k->params.data[i]->name;
-        k->params.data[i]->name = arena_printf(k->arena, "p%d", i);
-    }
+    Arena *scratch = arena_new();
+    const char **saved = ARENA_ARRAY(
+        scratch, const char *, k->params.count + k->temps.count + 1);
     Str text = {0};
+    rename_buffers(scratch, k, saved, false);
     print_without_name(&text, k);
-    for (int i = 0; i < count; i++)
-        k->params.data[i]->name = names[i];
+    rename_buffers(scratch, k, saved, true);
     uint64_t hash = hash_bytes(text.data, text.length, 0);
     str_free(&text);
+    arena_free(scratch);
     return hash;
 }
 

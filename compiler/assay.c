@@ -1,0 +1,281 @@
+/* The public interface: from a source graph to an artifact folder. */
+#include "assay.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "codegen/codegen.h"
+#include "evaluate.h"
+#include "import/onnx.h"
+#include "ops/op.h"
+#include "passes/passes.h"
+#include "program/program.h"
+#include "runtime/artifact.h"
+
+enum { MAX_TIMINGS = 64 };
+
+struct AssayCompiler {
+    Arena *arena;
+    Diag *diag;
+    /* `source` stays as loaded; `graph` is a second copy for the passes. */
+    Graph *source, *graph;
+    const Target *target;
+    AssayOptions options;
+    Program *program;
+    AssayTiming timing[MAX_TIMINGS];
+    int timing_count;
+    char *errors;
+};
+
+AssayCompiler *assay_new(void)
+{
+    Arena *arena = arena_new();
+    AssayCompiler *c = ARENA_NEW(arena, AssayCompiler);
+    c->arena = arena;
+    c->diag = diag_new(arena, NULL);
+    return c;
+}
+
+void assay_free(AssayCompiler *c)
+{
+    free(c->errors);
+    arena_free(c->arena);
+}
+
+const char *assay_errors(const AssayCompiler *compiler)
+{
+    AssayCompiler *c = (AssayCompiler *)compiler;
+    Str text = {0};
+    for (int i = 0; i < c->diag->errors.count; i++)
+        str_addf(&text, "%s\n", c->diag->errors.data[i]);
+    free(c->errors);
+    c->errors = text.data;
+    return c->errors ? c->errors : "";
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void add_timing(AssayCompiler *c, const char *phase, double start)
+{
+    if (c->timing_count < MAX_TIMINGS)
+        c->timing[c->timing_count++] =
+            (AssayTiming){phase, now() - start, 0, 0};
+}
+
+bool assay_load_onnx(AssayCompiler *c, const char *path,
+                     const AssayDim *dims, int dim_count)
+{
+    double start = now();
+    ImportDim *bound = ARENA_ARRAY(c->arena, ImportDim, dim_count + 1);
+    for (int i = 0; i < dim_count; i++)
+        bound[i] = (ImportDim){dims[i].name, dims[i].value};
+    c->diag->file = arena_strdup(c->arena, path);
+    c->source = onnx_import(c->arena, c->diag, ops_builtin(), path, bound,
+                            dim_count);
+    c->graph = c->source ? graph_copy(c->arena, c->source) : NULL;
+    add_timing(c, "import", start);
+    return c->graph != NULL;
+}
+
+bool assay_build(AssayCompiler *c, const char *name,
+                 bool (*build)(Graph *g, void *user), void *user)
+{
+    double start = now();
+    c->source = graph_new(c->arena, c->diag, name, ops_builtin());
+    if (!build(c->source, user))
+        return false;
+    c->graph = graph_copy(c->arena, c->source);
+    add_timing(c, "build", start);
+    return true;
+}
+
+const Graph *assay_source_graph(const AssayCompiler *c)
+{
+    return c->source;
+}
+
+static bool run_passes(AssayCompiler *c)
+{
+    PassContext context = {c->graph, c->target, c->options.opt_level,
+                           evaluate_node};
+    PassOptions options = {
+        .opt_level = c->options.opt_level,
+        .disabled = c->options.disabled,
+        .dump_after = c->options.dump_after,
+        .stop_after = c->options.stop_after,
+        .time_passes = c->options.time_passes,
+        .verify = c->options.verify,
+        .no_fuse = c->options.no_fuse,
+    };
+    PassTime *times = ARENA_ARRAY(c->arena, PassTime, pass_count() + 1);
+    int count = 0;
+    bool ok = passes_run(&context, &options, times, &count);
+    for (int i = 0; i < count && c->timing_count < MAX_TIMINGS; i++)
+        c->timing[c->timing_count++] =
+            (AssayTiming){times[i].name, times[i].seconds,
+                          times[i].nodes_before, times[i].nodes_after};
+    return ok && c->diag->errors.count == 0;
+}
+
+bool assay_compile(AssayCompiler *c, const AssayOptions *options)
+{
+    if (!c->graph)
+        return diag_error(c->diag, "no model is loaded");
+    c->options = *options;
+    c->program = NULL;
+    c->timing_count = 0;
+    c->graph = graph_copy(c->arena, c->source);
+    c->target = target_find(c->arena, c->diag, options->target);
+    if (!c->target || !run_passes(c))
+        return false;
+    if (options->stop_after)
+        return true;
+    double start = now();
+    bool naive = options->naive || options->opt_level == 0;
+    c->program = program_build(c->arena, c->diag, c->graph, c->target,
+                               naive);
+    add_timing(c, "schedule", start);
+    if (!c->program)
+        return false;
+    c->program->taps = options->taps;
+    start = now();
+    program_plan_memory(c->program);
+    if (options->verify)
+        program_verify(c->program);
+    add_timing(c, "plan", start);
+    return true;
+}
+
+const Graph *assay_graph(const AssayCompiler *c)
+{
+    return c->graph;
+}
+
+const Program *assay_program(const AssayCompiler *c)
+{
+    return c->program;
+}
+
+int assay_timings(const AssayCompiler *c, const AssayTiming **rows)
+{
+    *rows = c->timing;
+    return c->timing_count;
+}
+
+/* ---- the artifact folder ------------------------------------------- */
+
+static void remove_folder(const char *dir)
+{
+    DIR *d = opendir(dir);
+    if (!d)
+        return;
+    for (struct dirent *e = readdir(d); e; e = readdir(d)) {
+        char path[4096];
+        if (e->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
+        unlink(path);
+    }
+    closedir(d);
+    rmdir(dir);
+}
+
+/* The files an artifact consists of; a folder with any other file is not
+ * ours to replace. */
+static bool is_artifact_folder(const char *dir)
+{
+    static const char *const names[] = {"manifest.json", "model.so",
+                                        "model.a", "weights.bin", NULL};
+    DIR *d = opendir(dir);
+    bool ok = d != NULL;
+    for (struct dirent *e = ok ? readdir(d) : NULL; e; e = readdir(d)) {
+        bool known = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
+        for (int i = 0; names[i]; i++)
+            known |= !strcmp(e->d_name, names[i]);
+        ok &= known;
+    }
+    if (d)
+        closedir(d);
+    return ok;
+}
+
+static bool generate(AssayCompiler *c, const char *objects_dir,
+                     const char *dir)
+{
+    double start = now();
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    CodegenOptions o = {
+        .sanitize = c->options.sanitize,
+        .jobs = c->options.jobs > 0 ? c->options.jobs
+                                    : (cores > 0 ? (int)cores : 1),
+        .cc = c->target->cc,
+    };
+    const char **objects;
+    int count;
+    bool ok = c->target->codegen == CODEGEN_C
+                  ? codegen_c(c->program, c->diag, &o, objects_dir,
+                              &objects, &count)
+                  : codegen_llvm(c->program, c->diag, &o, objects_dir,
+                                 &objects, &count);
+    add_timing(c, "codegen", start);
+    if (!ok)
+        return false;
+    start = now();
+    const char *code =
+        c->target->run == RUN_EMULATED ? "model.a" : "model.so";
+    const char *path = arena_printf(c->arena, "%s/%s", dir, code);
+    ok = c->target->run == RUN_EMULATED
+             ? codegen_archive(c->diag, objects, count, path)
+             : codegen_link_shared(c->diag, objects, count, path);
+    ok = ok &&
+         artifact_write_weights(
+             c->diag, c->program,
+             arena_printf(c->arena, "%s/weights.bin", dir)) &&
+         artifact_write_manifest(c->diag, c->program, dir, code);
+    add_timing(c, "link", start);
+    return ok;
+}
+
+bool assay_write_artifact(AssayCompiler *c, const char *dir)
+{
+    if (!c->program)
+        return diag_error(c->diag, "nothing is compiled yet");
+    struct stat st;
+    bool exists = stat(dir, &st) == 0;
+    if (exists && (!S_ISDIR(st.st_mode) || !is_artifact_folder(dir)))
+        return diag_error(c->diag,
+                          "%s exists and is not an artifact folder; name "
+                          "another with -o",
+                          dir);
+    char *temp = arena_printf(c->arena, "%s.partial.%ld", dir,
+                              (long)getpid());
+    char *objects = arena_printf(c->arena, "%s.objects.%ld", dir,
+                                 (long)getpid());
+    if (mkdir(temp, 0777) || mkdir(objects, 0777)) {
+        int error = errno;
+        rmdir(temp);
+        return diag_error(c->diag, "cannot make a folder beside %s: %s",
+                          dir, strerror(error));
+    }
+    bool ok = generate(c, objects, temp);
+    if (ok && exists)
+        remove_folder(dir);
+    if (ok && rename(temp, dir))
+        ok = diag_error(c->diag, "cannot rename %s to %s: %s", temp, dir,
+                        strerror(errno));
+    if (!ok)
+        remove_folder(temp);
+    remove_folder(objects);
+    return ok;
+}
