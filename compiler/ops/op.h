@@ -94,6 +94,10 @@ struct OpTable {
 /* ops_find and op_infer are declared in graph/graph.h. */
 const OpTable *ops_builtin(void);
 
+/* ONNX's number of an element type, as in Cast's `to`; DT_INVALID for one
+ * that Assay does not have. */
+DType dtype_of_onnx(int64_t number);
+
 /* op_infer of all nodes in order. A node whose inputs could not be typed
  * is skipped: its fault was reported at the node that caused it. False when
  * any was reported. */

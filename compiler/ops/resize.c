@@ -1,0 +1,456 @@
+/* Resize: nearest and linear interpolation with ONNX's coordinate modes.
+ *
+ * Scales and sizes are constants, so where each output place comes from is
+ * known when the definition is made. Nearest places are found in double
+ * arithmetic, as the standard's reference does, and then written as
+ * floor((o * p + q) / r) in integers where such numbers exist: cheap, and
+ * friendly to fusion and vectors. */
+#include <math.h>
+#include <string.h>
+
+#include "ops/rules.h"
+
+typedef enum CoordMode {
+    COORD_HALF_PIXEL,
+    COORD_PYTORCH,
+    COORD_ALIGN,
+    COORD_ASYMMETRIC,
+    COORD_SYMMETRIC,
+    COORD_TF_NN,
+    COORD_CROP,
+    COORD_COUNT
+} CoordMode;
+
+static const char *const coord_names[COORD_COUNT] = {
+    [COORD_HALF_PIXEL] = "half_pixel",
+    [COORD_PYTORCH] = "pytorch_half_pixel",
+    [COORD_ALIGN] = "align_corners",
+    [COORD_ASYMMETRIC] = "asymmetric",
+    [COORD_SYMMETRIC] = "half_pixel_symmetric",
+    [COORD_TF_NN] = "tf_half_pixel_for_nn",
+    [COORD_CROP] = "tf_crop_and_resize"};
+
+static const char *const nearest_names[] = {
+    "round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+
+/* One axis: input position of output place o is alpha * o + beta. */
+typedef struct ResizeAxis {
+    int64_t in, out;
+    double scale, alpha, beta;
+    bool changes; /* false: the identity */
+} ResizeAxis;
+
+static int find_name(const char *const *names, int count, const char *name)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0)
+            return i;
+    return -1;
+}
+
+static CoordMode coord_mode(const Node *node)
+{
+    return (CoordMode)find_name(coord_names, COORD_COUNT,
+                                attrs_string(&node->attrs,
+                                             "coordinate_transformation_mode",
+                                             "half_pixel"));
+}
+
+static const Array *operand(const Node *node, int index)
+{
+    const Array *value =
+        node_has_input(node, index) ? node->inputs.data[index]->value : NULL;
+    return value && array_count(value) ? value : NULL;
+}
+
+/* Where axis `axis` is listed among the resized ones, or -1. */
+static int resize_entry(const Node *node, int rank, int axis)
+{
+    int count;
+    const int64_t *axes = attrs_ints(&node->attrs, "axes", &count);
+    if (!axes)
+        return axis;
+    for (int i = 0; i < count; i++)
+        if (normal_axis(axes[i], rank) == axis)
+            return i;
+    return -1;
+}
+
+/* The scale that keep_aspect_ratio_policy makes of the sizes, 0 for none.
+ */
+static double common_scale(const Node *node, int rank, const int64_t *in)
+{
+    const char *policy =
+        attrs_string(&node->attrs, "keep_aspect_ratio_policy", "stretch");
+    const Array *sizes = operand(node, 3);
+    double best = 0;
+    if (!sizes || strcmp(policy, "stretch") == 0)
+        return 0;
+    bool smaller = strcmp(policy, "not_larger") == 0;
+    for (int axis = 0; axis < rank; axis++) {
+        int entry = resize_entry(node, rank, axis);
+        if (entry < 0)
+            continue;
+        double scale = (double)array_get_int(sizes, entry) / (double)in[axis];
+        if (best == 0 || (smaller ? scale < best : scale > best))
+            best = scale;
+    }
+    return best;
+}
+
+static void set_coordinates(const Node *node, ResizeAxis *r, int entry,
+                            int entries)
+{
+    double in = (double)r->in, out = (double)r->out;
+    r->alpha = 1 / r->scale;
+    r->beta = 0;
+    switch (coord_mode(node)) {
+    case COORD_HALF_PIXEL:
+        r->beta = 0.5 / r->scale - 0.5;
+        break;
+    case COORD_PYTORCH:
+        if (r->out > 1)
+            r->beta = 0.5 / r->scale - 0.5;
+        else
+            r->alpha = 0;
+        break;
+    case COORD_ALIGN:
+        r->alpha = r->out > 1 ? (in - 1) / (out - 1) : 0;
+        break;
+    case COORD_SYMMETRIC: {
+        double adjust = out / (r->scale * in);
+        r->beta = in / 2 * (1 - adjust) + 0.5 / r->scale - 0.5;
+        break;
+    }
+    case COORD_TF_NN:
+        r->beta = 0.5 / r->scale;
+        break;
+    case COORD_CROP: {
+        const Array *roi = operand(node, 1);
+        double start = array_get(roi, entry);
+        double end = array_get(roi, entries + entry);
+        r->alpha = r->out > 1 ? (end - start) * (in - 1) / (out - 1) : 0;
+        r->beta =
+            r->out > 1 ? start * (in - 1) : 0.5 * (start + end) * (in - 1);
+        break;
+    }
+    case COORD_ASYMMETRIC:
+    case COORD_COUNT:
+        break;
+    }
+}
+
+static ResizeAxis resize_axis(const Node *node, int rank, const int64_t *in,
+                              int axis)
+{
+    int count, entry = resize_entry(node, rank, axis);
+    ResizeAxis r = {in[axis], in[axis], 1, 1, 0, false};
+    const Array *scales = operand(node, 2), *sizes = operand(node, 3);
+    if (entry < 0)
+        return r;
+    if (!attrs_ints(&node->attrs, "axes", &count))
+        count = rank;
+    double common = common_scale(node, rank, in);
+    if (common > 0) {
+        r.scale = common;
+        r.out = (int64_t)floor(common * (double)r.in + 0.5);
+    } else if (sizes) {
+        r.out = array_get_int(sizes, entry);
+        r.scale = (double)r.out / (double)r.in;
+    } else {
+        r.scale = array_get(scales, entry);
+        r.out = (int64_t)floor((double)r.in * r.scale);
+    }
+    set_coordinates(node, &r, entry, count);
+    r.changes = r.in != r.out || r.alpha != 1 || r.beta != 0;
+    return r;
+}
+
+static bool check_modes(InferContext *c)
+{
+    const Attrs *attrs = &c->node->attrs;
+    const char *mode = attrs_string(attrs, "mode", "nearest");
+    const char *nearest =
+        attrs_string(attrs, "nearest_mode", "round_prefer_floor");
+    const char *policy =
+        attrs_string(attrs, "keep_aspect_ratio_policy", "stretch");
+    if (strcmp(mode, "nearest") != 0 && strcmp(mode, "linear") != 0)
+        return infer_error(c,
+                           "mode \"%s\" is not supported; use nearest or "
+                           "linear",
+                           mode);
+    if (coord_mode(c->node) == (CoordMode)-1)
+        return infer_error(
+            c, "unknown coordinate_transformation_mode \"%s\"",
+            attrs_string(attrs, "coordinate_transformation_mode", ""));
+    if (find_name(nearest_names, 4, nearest) < 0)
+        return infer_error(c, "unknown nearest_mode \"%s\"", nearest);
+    if (strcmp(policy, "stretch") != 0 && strcmp(policy, "not_larger") != 0 &&
+        strcmp(policy, "not_smaller") != 0)
+        return infer_error(c, "unknown keep_aspect_ratio_policy \"%s\"",
+                           policy);
+    if (attrs_int(attrs, "antialias", 0) != 0)
+        return infer_error(c, "antialias is not supported");
+    return true;
+}
+
+static bool check_lists(InferContext *c, int rank, int *entries)
+{
+    static const char *const names[] = {NULL, "roi", "scales", "sizes"};
+    bool chosen[MAX_RANK] = {false};
+    int count;
+    const int64_t *axes = attrs_ints(&c->node->attrs, "axes", &count);
+    *entries = axes ? count : rank;
+    for (int i = 0; axes && i < count; i++) {
+        int axis = 0;
+        if (!infer_axis(c, "axes", axes[i], rank, &axis))
+            return false;
+        if (chosen[axis])
+            return infer_error(c, "axes lists axis %d twice", axis);
+        chosen[axis] = true;
+    }
+    bool crop = coord_mode(c->node) == COORD_CROP;
+    for (int i = 1; i <= 3; i++) {
+        if (!node_has_input(c->node, i) || (i == 1 && !crop))
+            continue;
+        const Array *list = infer_constant(c, i, names[i]);
+        if (!list)
+            return false;
+        int64_t wanted = i == 1 ? 2 * *entries : *entries;
+        if (array_count(list) != 0 && array_count(list) != wanted)
+            return infer_error(c, "%s must have %lld values", names[i],
+                               (long long)wanted);
+    }
+    if (crop && !operand(c->node, 1))
+        return infer_error(c, "tf_crop_and_resize needs the operand roi");
+    if (!operand(c->node, 2) == !operand(c->node, 3))
+        return infer_error(c, "needs either scales or sizes");
+    return true;
+}
+
+static bool infer_resize(InferContext *c)
+{
+    const TensorType *x = infer_input(c, 0);
+    int64_t in[MAX_RANK];
+    Extent dims[MAX_RANK];
+    int entries;
+    if (!infer_types(c, 0, TYPES_NUMBER) || !check_modes(c) ||
+        !check_lists(c, x->rank, &entries))
+        return false;
+    const Array *scales = operand(c->node, 2), *sizes = operand(c->node, 3);
+    for (int i = 0; i < x->rank; i++)
+        in[i] = extent_known(x->dims[i]);
+    for (int i = 0; i < x->rank; i++) {
+        int entry = resize_entry(c->node, x->rank, i);
+        dims[i] = x->dims[i];
+        if (entry < 0)
+            continue;
+        double scale = scales ? array_get(scales, entry) : 1;
+        int64_t size = sizes ? array_get_int(sizes, entry) : 1;
+        if (!(scale > 0 && scale < 1e6) || size < 1 || size > INT32_MAX)
+            return infer_error(c,
+                               "scales and sizes must be positive and "
+                               "within reason; entry %d is %g",
+                               entry, scales ? scale : (double)size);
+        if (in[i] < 0 && scale == 1 && !sizes)
+            continue;
+        if (in[i] < 1)
+            return infer_error(c,
+                               "the extent of resized axis %d must be "
+                               "known and positive",
+                               i);
+        dims[i] = extent_const(resize_axis(c->node, x->rank, in, i).out);
+    }
+    return infer_set_checked(c, 0, x->dtype, x->rank, dims);
+}
+
+/* ---- nearest */
+
+static double round_place(double x, int how)
+{
+    double low = floor(x);
+    switch (how) {
+    case 0: /* round_prefer_floor: a half goes down */
+        return x - low <= 0.5 ? low : low + 1;
+    case 1:
+        return x - low < 0.5 ? low : low + 1;
+    case 2:
+        return low;
+    default:
+        return ceil(x);
+    }
+}
+
+static int64_t clamp(int64_t value, int64_t hi)
+{
+    return value < 0 ? 0 : value > hi ? hi : value;
+}
+
+/* q such that floor((o * p + q) / r), cut to the axis, is place[o] for all
+ * o: each place narrows the interval of q. */
+static bool find_offset(const ResizeAxis *axis, const int64_t *place,
+                        int64_t p, int64_t r, int64_t *q)
+{
+    int64_t lo = INT64_MIN, hi = INT64_MAX;
+    for (int64_t o = 0; o < axis->out; o++) {
+        int64_t base = place[o] * r - o * p;
+        if (place[o] > 0 && base > lo)
+            lo = base;
+        if (place[o] < axis->in - 1 && base + r - 1 < hi)
+            hi = base + r - 1;
+    }
+    if (lo > hi)
+        return false;
+    *q = lo > 0 ? lo : hi < 0 ? hi : 0; /* the one nearest to 0 */
+    return true;
+}
+
+static const Expr *nearest_index(Arena *a, const Node *node,
+                                 const ResizeAxis *axis, const Expr *o)
+{
+    int how = find_name(
+        nearest_names, 4,
+        attrs_string(&node->attrs, "nearest_mode", "round_prefer_floor"));
+    int64_t *place = ARENA_ARRAY(a, int64_t, axis->out);
+    for (int64_t i = 0; i < axis->out; i++) {
+        double x = axis->alpha * (double)i + axis->beta;
+        place[i] = clamp((int64_t)round_place(x, how), axis->in - 1);
+    }
+    int64_t whole = (int64_t)(axis->scale + 0.5);
+    const int64_t ratio[][2] = {{1, whole > 0 ? whole : 1},
+                                {axis->in, axis->out},
+                                {axis->in - 1, axis->out - 1}};
+    for (int i = 0; i < 3; i++) {
+        int64_t p = ratio[i][0] * 2, r = ratio[i][1] * 2, q = 0;
+        if (r <= 0 || !find_offset(axis, place, p, r, &q))
+            continue;
+        /* Halves only where they matter. */
+        if (q % 2 == 0) {
+            p /= 2;
+            r /= 2;
+            q /= 2;
+        }
+        const Expr *at = expr_add_int(a, expr_mul_int(a, o, p), q);
+        at = expr_div(a, at, expr_int(a, r));
+        if (q < 0)
+            at = expr_max(a, at, expr_int(a, 0));
+        if ((axis->out - 1) * p + q >= axis->in * r)
+            at = expr_min(a, at, expr_int(a, axis->in - 1));
+        return at;
+    }
+    /* An odd scale: a chain of steps, one where the place changes. */
+    const Expr *at = expr_int(a, place[axis->out - 1]);
+    for (int64_t i = axis->out - 2; i >= 0; i--)
+        if (place[i] != place[i + 1])
+            at = expr_select(a, expr_binary(a, EX_LE, o, expr_int(a, i)),
+                             expr_int(a, place[i]), at);
+    return at;
+}
+
+/* ---- linear */
+
+/* Interpolates over the axes from `axis` on; index[] is filled before. */
+static const Expr *interpolate(StageBuilder *b, const Buffer *x,
+                               const ResizeAxis *axes, int axis,
+                               const Expr **index, DType type)
+{
+    Arena *a = b->arena;
+    while (axis < x->rank && !axes[axis].changes) {
+        index[axis] = b->index[axis];
+        axis++;
+    }
+    if (axis == x->rank)
+        return expr_cast(a, type, expr_read(a, x, index));
+    const ResizeAxis *r = &axes[axis];
+    const Expr *at = expr_cast(a, DT_F64, b->index[axis]);
+    at = expr_add(a, expr_mul(a, at, expr_const(a, DT_F64, r->alpha)),
+                  expr_const(a, DT_F64, r->beta));
+    const Expr *low = expr_unary(a, EX_FLOOR, at);
+    const Expr *part = expr_cast(a, type, expr_sub(a, at, low));
+    const Expr *place = expr_cast(a, DT_I64, low);
+    const Expr *zero = expr_int(a, 0), *last = expr_int(a, r->in - 1);
+    const Expr *next = expr_add_int(a, place, 1);
+    index[axis] = expr_min(a, expr_max(a, place, zero), last);
+    const Expr *first = interpolate(b, x, axes, axis + 1, index, type);
+    index[axis] = expr_min(a, expr_max(a, next, zero), last);
+    const Expr *second = interpolate(b, x, axes, axis + 1, index, type);
+    const Expr *rest = expr_sub(a, const_like(a, part, 1), part);
+    return expr_add(a, expr_mul(a, first, rest), expr_mul(a, second, part));
+}
+
+/* tf_crop_and_resize gives a fixed value outside the input. */
+static const Expr *outside_crop(StageBuilder *b, const Node *node,
+                                const ResizeAxis *axes, int rank,
+                                const Expr *value)
+{
+    Arena *a = b->arena;
+    const Expr *inside = expr_const_int(a, DT_BOOL, 1);
+    double fill = attrs_float(&node->attrs, "extrapolation_value", 0);
+    for (int i = 0; i < rank; i++) {
+        if (!axes[i].changes)
+            continue;
+        const Expr *at = expr_cast(a, DT_F64, b->index[i]);
+        at = expr_add(a, expr_mul(a, at, expr_const(a, DT_F64, axes[i].alpha)),
+                      expr_const(a, DT_F64, axes[i].beta));
+        const Expr *zero = expr_const(a, DT_F64, 0);
+        const Expr *last = expr_const(a, DT_F64, (double)(axes[i].in - 1));
+        inside =
+            expr_binary(a, EX_AND, inside, expr_binary(a, EX_LE, zero, at));
+        inside =
+            expr_binary(a, EX_AND, inside, expr_binary(a, EX_LE, at, last));
+    }
+    return expr_select(a, inside, value, const_like(a, value, fill));
+}
+
+static void define_resize(DefineContext *c)
+{
+    const Buffer *x = c->in[0];
+    bool linear = strcmp(attrs_string(&c->node->attrs, "mode", "nearest"),
+                         "linear") == 0;
+    ResizeAxis axes[MAX_RANK];
+    const Expr *index[MAX_RANK], *value;
+    StageBuilder b;
+    stage_begin(&b, c->def, c->out[0]);
+    for (int i = 0; i < x->rank; i++)
+        axes[i] = resize_axis(c->node, x->rank, x->dims, i);
+    if (linear) {
+        DType type = x->dtype == DT_F64 ? DT_F64 : DT_F32;
+        value = interpolate(&b, x, axes, 0, index, type);
+        value = expr_cast(b.arena, x->dtype, value);
+    } else {
+        for (int i = 0; i < x->rank; i++)
+            index[i] = axes[i].changes ? nearest_index(b.arena, c->node,
+                                                       &axes[i], b.index[i])
+                                       : b.index[i];
+        value = expr_read(b.arena, x, index);
+    }
+    if (coord_mode(c->node) == COORD_CROP)
+        value = outside_crop(&b, c->node, axes, x->rank, value);
+    stage_end(&b, value);
+}
+
+static const AttrSpec resize_attrs[] = {
+    {"antialias", ATTR_INT, false},
+    {"axes", ATTR_INTS, false},
+    {"coordinate_transformation_mode", ATTR_STRING, false},
+    {"cubic_coeff_a", ATTR_FLOAT, false},
+    {"exclude_outside", ATTR_INT, false},
+    {"extrapolation_value", ATTR_FLOAT, false},
+    {"keep_aspect_ratio_policy", ATTR_STRING, false},
+    {"mode", ATTR_STRING, false},
+    {"nearest_mode", ATTR_STRING, false},
+    {0}};
+
+static const Op op_resize = {.name = "Resize",
+                             .domain = "",
+                             .min_inputs = 1,
+                             .max_inputs = 4,
+                             .min_outputs = 1,
+                             .max_outputs = 1,
+                             .traits = OP_INJECTIVE,
+                             .attrs = resize_attrs,
+                             .infer = infer_resize,
+                             .define = define_resize,
+                             .since = 19};
+
+const Op *const ops_resize[] = {&op_resize, NULL};

@@ -1,0 +1,567 @@
+/* Operators about shape: the elements stay as they are, under another
+ * shape, or the shape itself is the result. */
+#include <math.h>
+#include <string.h>
+
+#include "ops/rules.h"
+
+static bool infer_like_input(InferContext *c)
+{
+    const TensorType *x = infer_input(c, 0);
+    infer_set(c, 0, x->dtype, x->rank, x->dims);
+    return true;
+}
+
+/* Reads x for an output of another shape with the same elements in
+ * row-major order. Runs of axes with equal products are matched one by
+ * one, so that unchanged axes keep their plain index. */
+static void reshape_indices(StageBuilder *b, const Buffer *x,
+                            const Buffer *out, const Expr **index)
+{
+    Arena *a = b->arena;
+    int i = 0, o = 0;
+    for (int k = 0; k < x->rank; k++)
+        if (x->dims[k] == 0) {
+            for (int n = 0; n < x->rank; n++)
+                index[n] = expr_int(a, 0);
+            return; /* no element: the stage runs no iteration */
+        }
+    while (i < x->rank || o < out->rank) {
+        int i_end = i, o_end = o;
+        int64_t in_product = 1, out_product = 1;
+        do {
+            if (in_product <= out_product && i_end < x->rank)
+                in_product *= x->dims[i_end++];
+            else if (o_end < out->rank)
+                out_product *= out->dims[o_end++];
+            else
+                in_product *= x->dims[i_end++];
+        } while (in_product != out_product);
+        if (i_end > i) {
+            const Expr *flat =
+                flatten_index(a, o_end - o, &out->dims[o], &b->index[o]);
+            unflatten_index(a, flat, i_end - i, &x->dims[i], &index[i]);
+        }
+        i = i_end;
+        o = o_end;
+    }
+}
+
+static void define_reshape(DefineContext *c)
+{
+    const Expr *index[MAX_RANK];
+    StageBuilder b;
+    stage_begin(&b, c->def, c->out[0]);
+    reshape_indices(&b, c->in[0], c->out[0], index);
+    stage_end(&b, expr_read(b.arena, c->in[0], index));
+}
+
+/* ---- Reshape */
+
+/* What is left for -1: the elements of x over those of the other extents.
+ * Equal named extents cancel first. */
+static bool infer_rest(InferContext *c, int rank, Extent *dims, int rest)
+{
+    Arena *arena = c->graph->arena;
+    const TensorType *x = infer_input(c, 0);
+    Extent total = extent_const(1), others = extent_const(1);
+    bool cancelled[MAX_RANK] = {false};
+    for (int i = 0; i < x->rank; i++) {
+        bool found = false;
+        for (int k = 0; k < rank && !found; k++) {
+            found = k != rest && !cancelled[k] &&
+                    extent_known(x->dims[i]) != 0 &&
+                    extent_equal(x->dims[i], dims[k]);
+            cancelled[k] |= found;
+        }
+        if (!found)
+            total = extent_mul(arena, total, x->dims[i]);
+    }
+    for (int k = 0; k < rank; k++)
+        if (k != rest && !cancelled[k])
+            others = extent_mul(arena, others, dims[k]);
+    if (extent_known(others) == 0) {
+        if (extent_known(total) != 0)
+            return infer_error(c, "-1 cannot be found: the other extents "
+                                  "hold no elements, the input does");
+        dims[rest] = extent_const(0);
+        return true;
+    }
+    int64_t all = extent_known(total), each = extent_known(others);
+    if (all >= 0 && each > 0 && all % each != 0)
+        return infer_error(c,
+                           "%lld elements cannot be split into rows of "
+                           "%lld",
+                           (long long)all, (long long)each);
+    dims[rest] = extent_div(arena, total, others);
+    return true;
+}
+
+static bool check_same_count(InferContext *c, int rank, const Extent *dims)
+{
+    TensorType type = {.dtype = infer_input(c, 0)->dtype, .rank = rank};
+    for (int i = 0; i < rank; i++)
+        type.dims[i] = dims[i];
+    int64_t from = type_count(infer_input(c, 0)), to = type_count(&type);
+    if (from < 0 || to < 0 || from == to)
+        return true;
+    Str text = {0};
+    type_print(&text, &type);
+    infer_error(c, "%lld elements do not fit the shape %s", (long long)from,
+                str_text(&text));
+    str_free(&text);
+    return false;
+}
+
+static bool infer_reshape(InferContext *c)
+{
+    const TensorType *x = infer_input(c, 0);
+    const Array *shape = infer_constant(c, 1, "shape");
+    bool allow_zero = attrs_int(&c->node->attrs, "allowzero", 0) != 0;
+    Extent dims[MAX_RANK];
+    int rest = -1;
+    if (!shape)
+        return false;
+    if (shape->rank != 1 || shape->dims[0] > MAX_RANK ||
+        dtype_is_float(shape->dtype))
+        return infer_error(c,
+                           "shape (%s) must be a list of at most %d "
+                           "integers",
+                           c->node->inputs.data[1]->name, MAX_RANK);
+    int rank = (int)shape->dims[0];
+    for (int i = 0; i < rank; i++) {
+        int64_t value = array_get_int(shape, i);
+        if (value < -1)
+            return infer_error(c, "shape holds %lld; only -1 may be negative",
+                               (long long)value);
+        if (value == -1 && rest >= 0)
+            return infer_error(c, "shape holds -1 twice");
+        dims[i] = extent_const(value);
+        if (value == -1)
+            rest = i;
+        if (value != 0 || allow_zero)
+            continue;
+        if (i >= x->rank)
+            return infer_error(c,
+                               "shape copies axis %d of an input of rank "
+                               "%d",
+                               i, x->rank);
+        dims[i] = x->dims[i];
+    }
+    if (rest >= 0 && !infer_rest(c, rank, dims, rest))
+        return false;
+    return check_same_count(c, rank, dims) &&
+           infer_set_checked(c, 0, x->dtype, rank, dims);
+}
+
+static bool infer_flatten(InferContext *c)
+{
+    const TensorType *x = infer_input(c, 0);
+    int64_t axis = attrs_int(&c->node->attrs, "axis", 1);
+    if (axis < -x->rank || axis > x->rank)
+        return infer_error(c, "axis %lld is outside the rank %d",
+                           (long long)axis, x->rank);
+    if (axis < 0)
+        axis += x->rank;
+    Extent dims[2] = {extent_const(1), extent_const(1)};
+    for (int i = 0; i < x->rank; i++)
+        dims[i >= axis] =
+            extent_mul(c->graph->arena, dims[i >= axis], x->dims[i]);
+    return infer_set_checked(c, 0, x->dtype, 2, dims);
+}
+
+static bool infer_squeeze(InferContext *c)
+{
+    const TensorType *x = infer_input(c, 0);
+    Extent dims[MAX_RANK];
+    bool chosen[MAX_RANK] = {false};
+    int rank = 0;
+    if (node_has_input(c->node, 1)) {
+        const Array *axes = infer_constant(c, 1, "axes");
+        if (!axes || !infer_axes(c, axes, x->rank, chosen))
+            return false;
+    } else {
+        for (int i = 0; i < x->rank; i++)
+            chosen[i] = extent_known(x->dims[i]) == 1;
+    }
+    for (int i = 0; i < x->rank; i++) {
+        if (!chosen[i])
+            dims[rank++] = x->dims[i];
+        else if (extent_known(x->dims[i]) != 1 && extent_is_const(x->dims[i]))
+            return infer_error(c,
+                               "axis %d has %lld elements, only an extent "
+                               "of 1 can be squeezed",
+                               i, (long long)x->dims[i].value);
+    }
+    infer_set(c, 0, x->dtype, rank, dims);
+    return true;
+}
+
+static bool infer_unsqueeze(InferContext *c)
+{
+    const TensorType *x = infer_input(c, 0);
+    const Array *axes = infer_constant(c, 1, "axes");
+    Extent dims[MAX_RANK];
+    bool chosen[MAX_RANK] = {false};
+    if (!axes)
+        return false;
+    int64_t rank = x->rank + array_count(axes);
+    if (rank > MAX_RANK)
+        return infer_error(c,
+                           "a result of rank %lld; at most %d is "
+                           "supported",
+                           (long long)rank, MAX_RANK);
+    if (!infer_axes(c, axes, (int)rank, chosen))
+        return false;
+    for (int i = 0, from = 0; i < rank; i++)
+        dims[i] = chosen[i] ? extent_const(1) : x->dims[from++];
+    infer_set(c, 0, x->dtype, (int)rank, dims);
+    return true;
+}
+
+static bool infer_dropout(InferContext *c)
+{
+    const TensorType *x = infer_input(c, 0);
+    if (node_has_input(c->node, 2)) {
+        const Array *mode = infer_constant(c, 2, "training_mode");
+        if (!mode)
+            return false;
+        if (array_count(mode) && array_get_int(mode, 0) != 0)
+            return infer_error(c, "training_mode is true; only inference is "
+                                  "supported");
+    }
+    infer_set(c, 1, DT_BOOL, x->rank, x->dims);
+    return infer_like_input(c);
+}
+
+static void define_dropout(DefineContext *c)
+{
+    StageBuilder b;
+    define_reshape(c);
+    if (c->node->outputs.count < 2 || !c->node->outputs.data[1])
+        return;
+    stage_begin(&b, c->def, c->out[1]);
+    stage_end(&b, expr_const_int(b.arena, DT_BOOL, 1));
+}
+
+/* ---- results that depend on types or constants only */
+
+static void shape_range(const Node *node, int rank, int *first, int *end)
+{
+    int64_t from = attrs_int(&node->attrs, "start", 0);
+    int64_t to = attrs_int(&node->attrs, "end", rank);
+    from += from < 0 ? rank : 0;
+    to += to < 0 ? rank : 0;
+    *first = (int)(from < 0 ? 0 : from > rank ? rank : from);
+    *end = (int)(to < 0 ? 0 : to > rank ? rank : to);
+    if (*end < *first)
+        *end = *first;
+}
+
+static bool infer_shape(InferContext *c)
+{
+    int first, end;
+    shape_range(c->node, infer_input(c, 0)->rank, &first, &end);
+    Extent dims[1] = {extent_const(end - first)};
+    infer_set(c, 0, DT_I64, 1, dims);
+    return true;
+}
+
+/* A list of numbers as a chain of selections. */
+static const Expr *select_number(StageBuilder *b, const int64_t *numbers,
+                                 int count)
+{
+    Arena *a = b->arena;
+    const Expr *value = expr_int(a, count ? numbers[count - 1] : 0);
+    for (int i = count - 2; i >= 0; i--)
+        value =
+            expr_select(a, expr_binary(a, EX_EQ, b->index[0], expr_int(a, i)),
+                        expr_int(a, numbers[i]), value);
+    return value;
+}
+
+static void define_shape(DefineContext *c)
+{
+    int first, end;
+    StageBuilder b;
+    shape_range(c->node, c->in[0]->rank, &first, &end);
+    stage_begin(&b, c->def, c->out[0]);
+    stage_end(&b, select_number(&b, &c->in[0]->dims[first], end - first));
+}
+
+/* Shape and Size of a known type are constants, whatever the input holds;
+ * later operators want them as such. */
+static bool decompose_shape(Graph *g, Node *node)
+{
+    const TensorType *x = &node->inputs.data[0]->type;
+    Tensor *output = node->outputs.data[0];
+    int first, end;
+    if (!type_is_static(x) || output->is_output)
+        return false;
+    shape_range(node, x->rank, &first, &end);
+    int64_t numbers[MAX_RANK], count = 1;
+    for (int i = first; i < end; i++)
+        numbers[i - first] = x->dims[i].value;
+    for (int i = 0; i < x->rank; i++)
+        count *= x->dims[i].value;
+    bool is_size = node->op->name[1] == 'i';
+    Array *value = array_ints(g->arena, numbers, end - first);
+    if (is_size) {
+        value = array_new(g->arena, DT_I64, 0, NULL);
+        array_set_int(value, 0, count);
+    }
+    Tensor *constant = graph_add_constant(
+        g, arena_printf(g->arena, "%s.value", node->name), value);
+    graph_replace(g, output, constant);
+    graph_remove_node(g, node);
+    return true;
+}
+
+static bool infer_size(InferContext *c)
+{
+    infer_set(c, 0, DT_I64, 0, NULL);
+    return true;
+}
+
+static void define_size(DefineContext *c)
+{
+    int64_t count = 1;
+    StageBuilder b;
+    for (int i = 0; i < c->in[0]->rank; i++)
+        count *= c->in[0]->dims[i];
+    stage_begin(&b, c->def, c->out[0]);
+    stage_end(&b, expr_int(b.arena, count));
+}
+
+/* Extents from a constant list, each at least 0. */
+static bool infer_listed(InferContext *c, const Array *list, int *rank,
+                         Extent *dims)
+{
+    if (list->rank != 1 || list->dims[0] > MAX_RANK ||
+        dtype_is_float(list->dtype))
+        return infer_error(c,
+                           "the shape must be a list of at most %d "
+                           "integers",
+                           MAX_RANK);
+    *rank = (int)list->dims[0];
+    for (int i = 0; i < *rank; i++) {
+        int64_t value = array_get_int(list, i);
+        if (value < 0)
+            return infer_error(c, "the shape holds %lld", (long long)value);
+        dims[i] = extent_const(value);
+    }
+    return true;
+}
+
+static const Array *fill_value(const Node *node)
+{
+    const Attr *attr = attrs_find(&node->attrs, "value");
+    return attr ? attr->tensor : NULL;
+}
+
+static bool infer_constant_of_shape(InferContext *c)
+{
+    const Array *shape = infer_constant(c, 0, "shape");
+    const Array *value = fill_value(c->node);
+    Extent dims[MAX_RANK];
+    int rank;
+    if (!shape || !infer_listed(c, shape, &rank, dims))
+        return false;
+    if (value && array_count(value) != 1)
+        return infer_error(c, "value must hold one element");
+    return infer_set_checked(c, 0, value ? value->dtype : DT_F32, rank, dims);
+}
+
+static const Expr *number(Arena *a, const Array *array)
+{
+    return dtype_is_float(array->dtype)
+               ? expr_const(a, array->dtype, array_get(array, 0))
+               : expr_const_int(a, array->dtype, array_get_int(array, 0));
+}
+
+static void define_constant_of_shape(DefineContext *c)
+{
+    const Array *value = fill_value(c->node);
+    StageBuilder b;
+    stage_begin(&b, c->def, c->out[0]);
+    stage_end(&b,
+              value ? number(b.arena, value) : expr_const(b.arena, DT_F32, 0));
+}
+
+/* ---- Range */
+
+static bool infer_range(InferContext *c)
+{
+    static const char *const names[] = {"start", "limit", "delta"};
+    const Array *value[3];
+    for (int i = 0; i < 3; i++) {
+        value[i] = infer_constant(c, i, names[i]);
+        if (!value[i] || !infer_same_dtype(c, 0, i))
+            return false;
+        if (array_count(value[i]) != 1)
+            return infer_error(c, "%s must be one number", names[i]);
+    }
+    double delta = array_get(value[2], 0);
+    if (delta == 0)
+        return infer_error(c, "delta is 0");
+    double steps =
+        ceil((array_get(value[1], 0) - array_get(value[0], 0)) / delta);
+    if (!(steps < 0x1p40))
+        return infer_error(c, "it would have %g elements", steps);
+    Extent dims[1] = {extent_const(steps > 0 ? (int64_t)steps : 0)};
+    return infer_set_checked(c, 0, value[0]->dtype, 1, dims);
+}
+
+static void define_range(DefineContext *c)
+{
+    StageBuilder b;
+    stage_begin(&b, c->def, c->out[0]);
+    Arena *a = b.arena;
+    const Expr *start = number(a, c->node->inputs.data[0]->value);
+    const Expr *delta = number(a, c->node->inputs.data[2]->value);
+    const Expr *i = expr_cast(a, start->dtype, b.index[0]);
+    stage_end(&b, expr_add(a, start, expr_mul(a, i, delta)));
+}
+
+/* ---- Expand and Tile */
+
+static bool infer_expand(InferContext *c)
+{
+    const TensorType *x = infer_input(c, 0);
+    const Array *shape = infer_constant(c, 1, "shape");
+    Extent dims[MAX_RANK];
+    int rank;
+    if (!shape || !infer_listed(c, shape, &rank, dims))
+        return false;
+    for (int shift = x->rank - rank; shift > 0; shift--) {
+        for (int i = rank; i > 0; i--)
+            dims[i] = dims[i - 1];
+        dims[0] = extent_const(1);
+        rank++;
+    }
+    for (int i = 0; i < x->rank; i++)
+        if (!infer_broadcast_dim(c, &dims[rank - x->rank + i], x->dims[i]))
+            return false;
+    return infer_set_checked(c, 0, x->dtype, rank, dims);
+}
+
+static void define_expand(DefineContext *c)
+{
+    StageBuilder b;
+    stage_begin(&b, c->def, c->out[0]);
+    stage_end(&b, read_broadcast(&b, c->in[0]));
+}
+
+static bool infer_tile(InferContext *c)
+{
+    const TensorType *x = infer_input(c, 0);
+    const Array *repeats = infer_constant(c, 1, "repeats");
+    Extent dims[MAX_RANK];
+    int rank;
+    if (!repeats || !infer_listed(c, repeats, &rank, dims))
+        return false;
+    if (rank != x->rank)
+        return infer_error(c, "repeats has %d values for rank %d", rank,
+                           x->rank);
+    for (int i = 0; i < rank; i++)
+        dims[i] = extent_mul(c->graph->arena, x->dims[i], dims[i]);
+    return infer_set_checked(c, 0, x->dtype, rank, dims);
+}
+
+static void define_tile(DefineContext *c)
+{
+    const Buffer *x = c->in[0];
+    const Expr *index[MAX_RANK];
+    StageBuilder b;
+    stage_begin(&b, c->def, c->out[0]);
+    for (int i = 0; i < x->rank; i++) {
+        index[i] = b.index[i];
+        if (x->dims[i] < 2)
+            index[i] = expr_int(b.arena, 0);
+        else if (x->dims[i] != c->out[0]->dims[i])
+            index[i] = expr_binary(b.arena, EX_MOD, index[i],
+                                   expr_int(b.arena, x->dims[i]));
+    }
+    stage_end(&b, expr_read(b.arena, x, index));
+}
+
+static void define_relayout(DefineContext *c)
+{
+    StageBuilder b;
+    stage_begin(&b, c->def, c->out[0]);
+    stage_end(&b, expr_read(b.arena, c->in[0], b.index));
+}
+
+static const AttrSpec reshape_attrs[] = {{"allowzero", ATTR_INT, false}, {0}};
+static const AttrSpec flatten_attrs[] = {{"axis", ATTR_INT, false}, {0}};
+static const AttrSpec dropout_attrs[] = {{"seed", ATTR_INT, false}, {0}};
+static const AttrSpec shape_attrs[] = {
+    {"end", ATTR_INT, false}, {"start", ATTR_INT, false}, {0}};
+static const AttrSpec fill_attrs[] = {{"value", ATTR_TENSOR, false}, {0}};
+
+enum { SAME_ELEMENTS = OP_RESHAPE | OP_INJECTIVE };
+
+#define ROW(field, op_name, least, most, outputs, mask, specs, rule,          \
+            definition, rewrite, first)                                       \
+    static const Op row_##field = {.name = op_name,                           \
+                                   .domain = "",                              \
+                                   .min_inputs = least,                       \
+                                   .max_inputs = most,                        \
+                                   .min_outputs = 1,                          \
+                                   .max_outputs = outputs,                    \
+                                   .traits = mask,                            \
+                                   .attrs = specs,                            \
+                                   .infer = rule,                             \
+                                   .define = definition,                      \
+                                   .decompose = rewrite,                      \
+                                   .since = first}
+ROW(reshape, "Reshape", 2, 2, 1, SAME_ELEMENTS, reshape_attrs, infer_reshape,
+    define_reshape, NULL, 14);
+ROW(flatten, "Flatten", 1, 1, 1, SAME_ELEMENTS, flatten_attrs, infer_flatten,
+    define_reshape, NULL, 13);
+ROW(squeeze, "Squeeze", 1, 2, 1, SAME_ELEMENTS, NULL, infer_squeeze,
+    define_reshape, NULL, 13);
+ROW(unsqueeze, "Unsqueeze", 2, 2, 1, SAME_ELEMENTS, NULL, infer_unsqueeze,
+    define_reshape, NULL, 13);
+ROW(identity, "Identity", 1, 1, 1,
+    OP_IDENTITY | OP_ELEMENTWISE | OP_RESHAPE | OP_INJECTIVE, NULL,
+    infer_like_input, define_reshape, NULL, 14);
+ROW(dropout, "Dropout", 1, 3, 2, OP_IDENTITY | OP_ELEMENTWISE, dropout_attrs,
+    infer_dropout, define_dropout, NULL, 13);
+ROW(shape, "Shape", 1, 1, 1, 0, shape_attrs, infer_shape, define_shape,
+    decompose_shape, 15);
+ROW(size, "Size", 1, 1, 1, 0, NULL, infer_size, define_size, decompose_shape,
+    13);
+ROW(constant_of_shape, "ConstantOfShape", 1, 1, 1, 0, fill_attrs,
+    infer_constant_of_shape, define_constant_of_shape, NULL, 9);
+ROW(range, "Range", 3, 3, 1, 0, NULL, infer_range, define_range, NULL, 11);
+ROW(expand, "Expand", 2, 2, 1, OP_INJECTIVE, NULL, infer_expand, define_expand,
+    NULL, 13);
+ROW(tile, "Tile", 2, 2, 1, OP_INJECTIVE, NULL, infer_tile, define_tile, NULL,
+    13);
+/* A copy into another memory layout; the layout pass makes these. */
+static const Op row_relayout = {.name = "Relayout",
+                                .domain = "assay",
+                                .min_inputs = 1,
+                                .max_inputs = 1,
+                                .min_outputs = 1,
+                                .max_outputs = 1,
+                                .traits = OP_ELEMENTWISE,
+                                .infer = infer_like_input,
+                                .define = define_relayout,
+                                .since = 1};
+
+const Op *const ops_shape[] = {&row_reshape,
+                               &row_flatten,
+                               &row_squeeze,
+                               &row_unsqueeze,
+                               &row_identity,
+                               &row_dropout,
+                               &row_relayout,
+                               &row_shape,
+                               &row_size,
+                               &row_constant_of_shape,
+                               &row_range,
+                               &row_expand,
+                               &row_tile,
+                               NULL};
