@@ -47,9 +47,8 @@ Compiled compile_text(Arena *arena, const char *text, const char *target,
     c.target = target_find(arena, c.diag, target);
     if (!c.target)
         fail_with(c.diag, "no such target");
-    PassContext context = {.graph = c.graph,
-                           .target = c.target,
-                           .evaluate = evaluate_node};
+    PassContext context = {
+        .graph = c.graph, .target = c.target, .evaluate = evaluate_node};
     if (!passes_run(&context, options ? options : &plain, NULL, NULL))
         fail_with(c.diag, "a pass fails");
     c.program = program_build(arena, c.diag, c.graph, c.target, naive);
@@ -226,8 +225,8 @@ Array **run_reference(Arena *arena, const Graph *source)
         const Array **in =
             ARENA_ARRAY(arena, const Array *, node->inputs.count + 1);
         for (int k = 0; k < node->inputs.count; k++)
-            in[k] = node->inputs.data[k] ? values[node->inputs.data[k]->id]
-                                         : NULL;
+            in[k] =
+                node->inputs.data[k] ? values[node->inputs.data[k]->id] : NULL;
         call.in = in;
         if (!reference_eval(&call))
             fail_msg("%s", call.error);
