@@ -1,7 +1,7 @@
 /* Test helper: a graph through the compiler and run in this process, beside
  * the reference on the source graph. */
-#ifndef ASSAY_UNIT_EVALUATE_H
-#define ASSAY_UNIT_EVALUATE_H
+#ifndef ASSAY_UNIT_COMPILED_H
+#define ASSAY_UNIT_COMPILED_H
 
 #include "passes/passes.h"
 #include "program/program.h"

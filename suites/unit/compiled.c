@@ -1,5 +1,5 @@
-/* See evaluate.h. */
-#include "suites/unit/evaluate.h"
+/* See compiled.h. */
+#include "suites/unit/compiled.h"
 
 #include <dlfcn.h>
 #include <math.h>
