@@ -132,10 +132,11 @@ enum { CASES = sizeof cases / sizeof *cases };
 
 static const Target facts[] = {
     {.name = "wide", .vector_bytes = 64, .vector_registers = 32,
-     .has_fma = true},
+     .tile_registers = 30, .has_fma = true},
     {.name = "middle", .vector_bytes = 32, .vector_registers = 16,
-     .has_fma = true},
-    {.name = "narrow", .vector_bytes = 16, .vector_registers = 16},
+     .tile_registers = 14, .has_fma = true},
+    {.name = "narrow", .vector_bytes = 16, .vector_registers = 16,
+     .tile_registers = 11},
 };
 
 static void apply_packs(Schedule *s, const Case *c)
