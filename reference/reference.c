@@ -78,7 +78,6 @@ const RefOp reference_ops[] = {
     {"", "ReduceProd", ref_reduce},
     {"", "ReduceSum", ref_reduce},
     {"", "ReduceSumSquare", ref_reduce},
-    {"", "Relayout", ref_identity},
     {"", "Relu", ref_unary},
     {"", "Reshape", ref_reshape},
     {"", "Resize", ref_resize},

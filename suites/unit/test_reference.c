@@ -522,7 +522,6 @@ static void test_shapes(void **state)
 {
     static const Case cases[] = {
         {"Identity", "", {"i64[2] 1 2"}, {"i64[2] 1 2"}},
-        {"Relayout", "", {"f32[1] 4"}, {"f32[1] 4"}},
         {"Dropout", "", {"f32[2] 1 2"}, {"f32[2] 1 2", "bool[2] 1 1"}},
         {"Reshape",
          "",
