@@ -7,7 +7,7 @@ set border 3 lc rgb grey
 set tics nomirror tc rgb grey
 set xtics tc rgb grey
 set ytics tc rgb grey
-set key tc rgb grey noenhanced
+set key outside top center horizontal tc rgb grey noenhanced
 set title tc rgb grey noenhanced
 set ylabel tc rgb grey
 set grid ytics lc rgb grey lw 0.4
