@@ -166,9 +166,12 @@ static bool report_cycle(Graph *g, const Frame *stack, int depth,
     int first = 0, shown = 0;
     while (stack[first].node != back)
         first++;
-    for (int i = first; i < depth && shown < 8; i++, shown++)
-        str_addf(&names, "%s%s \"%s\"", i > first ? ", " : "",
-                 op_name(stack[i].node->op), stack[i].node->name);
+    for (int i = first; i < depth && shown < 8; i++, shown++) {
+        const Node *node = stack[i].node;
+        const Tensor *out = node->outputs.count ? node->outputs.data[0] : NULL;
+        str_addf(&names, "%s%s \"%s\" (output %s)", i > first ? ", " : "",
+                 op_name(node->op), node->name, out ? out->name : "left out");
+    }
     if (depth - first > shown)
         str_addf(&names, " and %d more", depth - first - shown);
     diag_error(g->diag, "nodes need each other's results: %s; break the cycle",
@@ -219,83 +222,4 @@ bool graph_sort(Graph *g)
     free(stack);
     free(order);
     return ok;
-}
-
-static Attrs clone_attrs(Arena *arena, const Attrs *attrs)
-{
-    Attrs copy = {0};
-    for (int i = 0; i < attrs->list.count; i++)
-        attrs_set(arena, &copy, attrs->list.data[i]);
-    return copy;
-}
-
-Graph *graph_clone(Arena *arena, Diag *diag, const Graph *g)
-{
-    Graph *copy = graph_new(arena, diag, g->name, g->ops);
-    copy->next_id = g->next_id;
-    Tensor **tensors = calloc((size_t)g->next_id + 1, sizeof *tensors);
-    Node **nodes = calloc((size_t)g->next_id + 1, sizeof *nodes);
-    if (!tensors || !nodes)
-        die("out of memory: copying a graph");
-    for (int i = 0; i < g->tensors.count; i++) {
-        const Tensor *from = g->tensors.data[i];
-        Tensor *to = arena_copy(arena, from, sizeof *from);
-        to->producer = NULL;
-        to->users.data = NULL;
-        to->users.count = to->users.capacity = 0;
-        to->sources.data = NULL;
-        to->sources.count = to->sources.capacity = 0;
-        for (int k = 0; k < from->sources.count; k++)
-            vec_push(arena, &to->sources, from->sources.data[k]);
-        tensors[from->id] = to;
-        vec_push(arena, &copy->tensors, to);
-        map_set(&copy->tensor_names, to->name, to);
-    }
-    for (int i = 0; i < g->inputs.count; i++)
-        vec_push(arena, &copy->inputs, tensors[g->inputs.data[i]->id]);
-    for (int i = 0; i < g->outputs.count; i++)
-        vec_push(arena, &copy->outputs, tensors[g->outputs.data[i]->id]);
-    for (int i = 0; i < g->nodes.count; i++) {
-        const Node *from = g->nodes.data[i];
-        Node *to = ARENA_NEW(arena, Node);
-        to->id = from->id;
-        to->name = from->name;
-        to->op = from->op;
-        to->attrs = clone_attrs(arena, &from->attrs);
-        to->no_fuse = from->no_fuse;
-        for (int k = 0; k < from->sources.count; k++)
-            vec_push(arena, &to->sources, from->sources.data[k]);
-        for (int k = 0; k < from->inputs.count; k++) {
-            const Tensor *input = from->inputs.data[k];
-            Tensor *mine = input ? tensors[input->id] : NULL;
-            vec_push(arena, &to->inputs, mine);
-            if (mine)
-                vec_push(arena, &mine->users, to);
-        }
-        for (int k = 0; k < from->outputs.count; k++) {
-            const Tensor *output = from->outputs.data[k];
-            Tensor *mine = output ? tensors[output->id] : NULL;
-            vec_push(arena, &to->outputs, mine);
-            if (mine)
-                mine->producer = to;
-        }
-        vec_push(arena, &copy->nodes, to);
-        map_set(&copy->node_names, to->name, to);
-        nodes[to->id] = to;
-    }
-    for (int i = 0; i < g->groups.count; i++) {
-        const Group *from = g->groups.data[i];
-        Group *to = ARENA_NEW(arena, Group);
-        to->id = from->id;
-        to->anchor = from->anchor ? nodes[from->anchor->id] : NULL;
-        for (int k = 0; k < from->nodes.count; k++) {
-            Node *mine = nodes[from->nodes.data[k]->id];
-            mine->group = to;
-            vec_push(arena, &to->nodes, mine);
-        }
-        vec_push(arena, &copy->groups, to);
-    }
-    free(tensors);
-    free(nodes);
-    return copy;
 }
