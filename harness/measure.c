@@ -15,7 +15,8 @@ enum {
     COMPILE_TIMEOUT = 900, /* seconds */
     CHECK_TIMEOUT = 1800,
     RUN_TIMEOUT = 600,
-    PROFILE_RUNS = 20
+    PROFILE_RUNS = 20, /* at most; as many as fit into a second */
+    PROFILE_LEAST = 3
 };
 
 /* A calibration this much below the best one says that something else used
@@ -288,9 +289,13 @@ static void time_alone(Arena *arena, const MeasurePlan *plan, ModelResult *r,
 
 static void profile_mode(Arena *arena, const MeasurePlan *plan, ModeResult *m)
 {
+    double fit = m->process_count ? 1 / stats_median(m->processes[0].seconds,
+                                                     m->processes[0].count)
+                                  : 0;
+    int runs = fit > PROFILE_RUNS ? PROFILE_RUNS : (int)fit;
     Launch launch = {.artifact = m->artifact,
                      .threads = plan->threads,
-                     .profile = PROFILE_RUNS,
+                     .profile = runs < PROFILE_LEAST ? PROFILE_LEAST : runs,
                      .timeout = RUN_TIMEOUT};
     Str failure = {0};
     int code;

@@ -260,6 +260,7 @@ static const Target baseline = {
 #endif
     .vector_bytes = 16,
     .vector_registers = 16,
+    .tile_registers = 11,
 };
 
 static bool jit_failed(Diag *diag, const Kernel *kernel, LLVMErrorRef error)

@@ -18,10 +18,13 @@ Graph *graph_copy(Arena *arena, const Graph *from)
     memset(&to->inputs, 0, sizeof to->inputs);
     memset(&to->outputs, 0, sizeof to->outputs);
     memset(&to->groups, 0, sizeof to->groups);
+    map_init(&to->tensor_names, arena);
+    map_init(&to->node_names, arena);
     for (int i = 0; i < from->nodes.count; i++) {
         const Node *n = from->nodes.data[i];
         node[n->id] = ARENA_NEW(arena, Node);
         vec_push(arena, &to->nodes, node[n->id]);
+        map_set(&to->node_names, n->name, node[n->id]);
     }
     for (int i = 0; i < from->tensors.count; i++) {
         const Tensor *t = from->tensors.data[i];

@@ -166,9 +166,12 @@ static bool report_cycle(Graph *g, const Frame *stack, int depth,
     int first = 0, shown = 0;
     while (stack[first].node != back)
         first++;
-    for (int i = first; i < depth && shown < 8; i++, shown++)
-        str_addf(&names, "%s%s \"%s\"", i > first ? ", " : "",
-                 op_name(stack[i].node->op), stack[i].node->name);
+    for (int i = first; i < depth && shown < 8; i++, shown++) {
+        const Node *node = stack[i].node;
+        const Tensor *out = node->outputs.count ? node->outputs.data[0] : NULL;
+        str_addf(&names, "%s%s \"%s\" (output %s)", i > first ? ", " : "",
+                 op_name(node->op), node->name, out ? out->name : "left out");
+    }
     if (depth - first > shown)
         str_addf(&names, " and %d more", depth - first - shown);
     diag_error(g->diag, "nodes need each other's results: %s; break the cycle",

@@ -52,12 +52,13 @@ const char *op_domain(const Op *op)
     return op->domain ? op->domain : "";
 }
 
-/* `Conv "conv1" (output y)`; a node without a name in the source is known
- * by its operator and output alone. */
+/* `Conv "conv1" (output y)`; a node that only has the name of its output
+ * is known by operator and output alone. */
 static void print_node_title(Str *out, const Node *node)
 {
+    const Tensor *first = node->outputs.count ? node->outputs.data[0] : NULL;
     str_add(out, node->op->name);
-    if (node->sources.count)
+    if (!first || strcmp(first->name, node->name) != 0)
         str_addf(out, " \"%s\"", node->name);
     for (int i = 0; i < node->outputs.count; i++) {
         if (node->outputs.data[i]) {

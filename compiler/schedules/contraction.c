@@ -82,11 +82,11 @@ static void choose_tile(const Look *look, double depth, int64_t pixels,
                         int64_t channels, int64_t *tw, int64_t *nv)
 {
     int64_t vectors = (channels + look->lanes - 1) / look->lanes;
-    int64_t registers = look->target->vector_registers;
+    int64_t registers = look->target->tile_registers;
     double best = 0;
     *tw = *nv = 1;
     for (int64_t v = 1; v <= 8 && v <= vectors; v++) {
-        for (int64_t t = 1; t <= pixels && t * v + v + 1 < registers; t++) {
+        for (int64_t t = 1; t <= pixels && t * v + v <= registers; t++) {
             int64_t pieces = (pixels + t - 1) / t;
             int64_t size = pixels / pieces, larger = pixels % pieces;
             if (t != size + (larger > 0))

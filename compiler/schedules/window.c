@@ -59,6 +59,32 @@ static int64_t window_size(const Stage *stage)
     return n;
 }
 
+/* Taps that are unrolled, so that weights can stay in registers. */
+static const int64_t most_unrolled = 9;
+
+/* Vectors and pixels of a tile: accumulators and, for a product, the
+ * window's weights fit the registers, with two left for data. */
+static int64_t choose_window_tile(const Look *look, const Stage *stage,
+                                  int64_t channels, int64_t *tile)
+{
+    const int64_t most_vectors = 2, most_pixels = 8;
+    int64_t vectors = (channels + look->lanes - 1) / look->lanes;
+    int64_t registers = look->target->tile_registers - 2;
+    int64_t window = window_size(stage);
+    bool is_product = stage->value[0]->kind == EX_MUL;
+    int64_t weights =
+        is_product && window <= most_unrolled ? window : 0;
+    int64_t nv = vectors < most_vectors ? vectors : most_vectors;
+    while (nv > 1 && nv * (weights + most_pixels) > registers)
+        nv--;
+    *tile = registers / nv - weights;
+    if (*tile > most_pixels)
+        *tile = most_pixels;
+    if (*tile < 1)
+        *tile = 1;
+    return nv;
+}
+
 bool template_window(Look *look, bool *fits)
 {
     if (look->reductions.count != 1)
@@ -77,9 +103,8 @@ bool template_window(Look *look, bool *fits)
     Schedule *s = look->s;
     const char *vector = o->axis[v].var->name;
     int64_t channels = o->axis[v].extent;
-    int64_t most = look->target->vector_registers >= 32 ? 2 : 1;
-    int64_t vectors = (channels + look->lanes - 1) / look->lanes;
-    int64_t panel = look->lanes * (vectors < most ? vectors : most);
+    int64_t tile, nv = choose_window_tile(look, a, channels, &tile);
+    int64_t panel = nv * look->lanes;
     /* The next axis outwards in memory carries the tile. */
     int p = -1;
     const Layout *l = &o->out[0]->layout;
@@ -89,7 +114,6 @@ bool template_window(Look *look, bool *fits)
     const char *names[MAX_RANK + 4];
     int n = 0;
     const char *pixel = p >= 0 ? o->axis[p].var->name : NULL;
-    const int64_t tile = 6;
     if (!pack_constants(look, acc, v, a->value[0]) ||
         !schedule_split(s, o->name, vector, panel) ||
         (pixel && !schedule_split_even(s, o->name, pixel, tile)))
@@ -101,19 +125,21 @@ bool template_window(Look *look, bool *fits)
     int rows = 0;
     for (int i = 0; i < n; i++)
         rows += look_axis(out, names[i])->extent > 1;
-    /* Without rows the channels are what threads can share. */
+    /* Tiles of pixels outside, all channels of a tile inside: the data of
+     * a tile stays in the first level cache and memory is walked in order.
+     * Without rows the channels are what threads can share. */
     const char *vector_o = arena_printf(s->arena, "%s.o", vector);
     const char *vector_i = arena_printf(s->arena, "%s.i", vector);
     if (rows == 0) {
         for (int i = n; i > 0; i--)
             names[i] = names[i - 1];
         names[0] = vector_o;
-    } else {
-        names[n] = vector_o;
+        n++;
     }
-    n++;
     if (pixel)
         names[n++] = arena_printf(s->arena, "%s.o", pixel);
+    if (rows > 0)
+        names[n++] = vector_o;
     const char *attach = names[n - 1];
     int outer = n;
     if (pixel)
@@ -140,7 +166,6 @@ bool template_window(Look *look, bool *fits)
     for (int i = 0; i < a->axis_count; i++)
         if (i != v && i != p)
             names[n++] = acc->roots.data[i]->name;
-    const int64_t most_unrolled = 9;
     bool unroll = window_size(a) <= most_unrolled;
     for (int i = 0; i < a->reduce_count; i++) {
         const char *r = acc->roots.data[a->axis_count + i]->name;

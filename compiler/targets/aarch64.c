@@ -21,6 +21,8 @@ const Target target_aarch64 = {
     .cpu_flags = flags,
     .vector_bytes = 16,
     .vector_registers = 32,
+    /* Data comes in by lanes of whole registers. */
+    .tile_registers = 24,
     .has_fma = true,
     .l1_bytes = 32 << 10,
     .l2_bytes = 256 << 10,

@@ -18,6 +18,7 @@ const Target target_c = {
     .cpu_flags = no_flags,
     .vector_bytes = 16,
     .vector_registers = 16,
+    .tile_registers = 12,
     .l1_bytes = 32 << 10,
     .l2_bytes = 256 << 10,
     .run = RUN_HOST,

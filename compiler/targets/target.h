@@ -30,6 +30,9 @@ struct Target {
                                      names them; ends with NULL */
     int vector_bytes;     /* widest register */
     int vector_registers; /* architectural count */
+    /* Of these, how many a register tile may fill with accumulators and
+     * weights; the rest holds what comes and goes in a step. */
+    int tile_registers;
     bool has_fma;
     bool has_masked_loads;
     int64_t l1_bytes, l2_bytes; /* data caches of one core */

@@ -1,0 +1,651 @@
+/* Reading ONNX models: from protobuf messages to a graph.
+ *
+ * All faults of one kind are reported together. Nodes may come in any
+ * order; the graph is sorted at the end of the first step, and only then
+ * are older operator forms rewritten, as that looks at the types of
+ * inputs. */
+#include "import/onnx.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "import/reader.h"
+#include "ops/op.h"
+
+enum { OLDEST_IR = 3, NEWEST_IR = 13, OLDEST_OPSET = 7, NEWEST_OPSET = 25 };
+
+/* One operator that Assay does not have, with the nodes that use it. */
+typedef struct Missing {
+    const char *op, *domain;
+    int64_t version;
+    int count;
+    Str nodes;
+} Missing;
+
+typedef struct Reader {
+    Importer in;
+    const Onnx__ModelProto *model;
+    const Onnx__GraphProto *proto;
+    const ImportDim *dims;
+    int dim_count;
+    Vec(const char *) dim_names; /* of the model's inputs */
+    const OpTable *ops;
+    Map tensors; /* by name in the file */
+    Vec(Missing) missing;
+    Vec(Node *) nodes;                        /* by place in the file, */
+    Vec(const Onnx__NodeProto *) node_protos; /* and what they came from */
+} Reader;
+
+static const char *text_of(const char *text)
+{
+    return text ? text : "";
+}
+
+static bool is_onnx_domain(const char *domain)
+{
+    return !*domain || strcmp(domain, "ai.onnx") == 0;
+}
+
+static bool check_versions(Reader *r)
+{
+    const Onnx__ModelProto *model = r->model;
+    Diag *diag = r->in.diag;
+    if (model->ir_version < OLDEST_IR || model->ir_version > NEWEST_IR)
+        return diag_error(diag,
+                          "its IR version is %lld; versions %d to %d "
+                          "are supported",
+                          (long long)model->ir_version, OLDEST_IR, NEWEST_IR);
+    for (size_t i = 0; i < model->n_opset_import; i++)
+        if (is_onnx_domain(text_of(model->opset_import[i]->domain)))
+            r->in.opset = model->opset_import[i]->version;
+    if (r->in.opset < OLDEST_OPSET || r->in.opset > NEWEST_OPSET)
+        return diag_error(diag,
+                          "its operator set version is %lld; versions "
+                          "%d to %d are supported: convert the model",
+                          (long long)r->in.opset, OLDEST_OPSET, NEWEST_OPSET);
+    if (!model->graph)
+        return diag_error(diag, "the file holds no graph");
+    r->proto = model->graph;
+    return true;
+}
+
+/* ---- inputs and constants */
+
+static bool add_constant(Reader *r, const char *name, const Array *value)
+{
+    if (!*name)
+        return diag_error(r->in.diag, "a constant without a name");
+    if (map_get(&r->tensors, name))
+        return diag_error(r->in.diag, "the tensor %s is defined twice", name);
+    Tensor *tensor = graph_add_constant(r->in.g, name, value);
+    map_set(&r->tensors, tensor->name, tensor);
+    return true;
+}
+
+static bool read_initializers(Reader *r)
+{
+    bool ok = true;
+    if (r->proto->n_sparse_initializer)
+        ok = diag_error(r->in.diag, "sparse initializers are not supported");
+    for (size_t i = 0; i < r->proto->n_initializer; i++) {
+        const Onnx__TensorProto *proto = r->proto->initializer[i];
+        const char *name = text_of(proto->name);
+        const Array *value =
+            tensor_value(r->in.arena, r->in.diag, proto, name, r->in.path);
+        ok &= value && add_constant(r, name, value);
+    }
+    return ok;
+}
+
+static const ImportDim *find_bound(const Reader *r, const char *name)
+{
+    for (int i = 0; i < r->dim_count; i++)
+        if (strcmp(r->dims[i].name, name) == 0)
+            return &r->dims[i];
+    return NULL;
+}
+
+static bool named_extent(Reader *r, const char *name, Extent *extent)
+{
+    const ImportDim *bound = find_bound(r, name);
+    bool known = false;
+    for (int i = 0; i < r->dim_names.count && !known; i++)
+        known = strcmp(r->dim_names.data[i], name) == 0;
+    if (!known)
+        vec_push(r->in.arena, &r->dim_names, name);
+    *extent = bound ? extent_const(bound->value)
+                    : extent_named(r->in.arena, name, -1);
+    if (bound && (bound->value < 0 || bound->value > INT32_MAX))
+        return diag_error(r->in.diag, "--dim %s=%lld is out of range", name,
+                          (long long)bound->value);
+    return true;
+}
+
+/* An extent without a name is known as INPUT.AXIS. */
+static bool read_extent(Reader *r, const char *input, int axis,
+                        const Onnx__TensorShapeProto__Dimension *dim,
+                        Extent *extent)
+{
+    if (dim->value_case ==
+            ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
+        dim->dim_param && *dim->dim_param)
+        return named_extent(r, dim->dim_param, extent);
+    if (dim->value_case !=
+            ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE ||
+        dim->dim_value == -1)
+        return named_extent(r, arena_printf(r->in.arena, "%s.%d", input, axis),
+                            extent);
+    if (dim->dim_value < 0)
+        return diag_error(r->in.diag, "input %s has a dimension of %lld",
+                          input, (long long)dim->dim_value);
+    *extent = extent_const(dim->dim_value);
+    return true;
+}
+
+static bool read_input_type(Reader *r, const Onnx__ValueInfoProto *proto,
+                            const char *name, TensorType *type)
+{
+    Diag *diag = r->in.diag;
+    if (!proto->type ||
+        proto->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ||
+        !proto->type->tensor_type)
+        return diag_error(diag, "input %s is not a tensor", name);
+    const Onnx__TypeProto__Tensor *tensor = proto->type->tensor_type;
+    *type = (TensorType){.dtype = dtype_of_onnx(tensor->elem_type)};
+    if (type->dtype == DT_INVALID)
+        return diag_error(diag,
+                          "input %s has the element type number %d, "
+                          "which is not supported",
+                          name, tensor->elem_type);
+    if (!tensor->shape)
+        return diag_error(diag,
+                          "input %s has no shape; export the model "
+                          "with one (extents may be names)",
+                          name);
+    if (tensor->shape->n_dim > MAX_RANK)
+        return diag_error(diag,
+                          "input %s has rank %zu; at most %d is "
+                          "supported",
+                          name, tensor->shape->n_dim, MAX_RANK);
+    type->rank = (int)tensor->shape->n_dim;
+    bool ok = true;
+    for (int i = 0; i < type->rank; i++)
+        ok &= read_extent(r, name, i, tensor->shape->dim[i], &type->dims[i]);
+    return ok;
+}
+
+static bool read_inputs(Reader *r)
+{
+    bool ok = true;
+    for (size_t i = 0; i < r->proto->n_input; i++) {
+        const Onnx__ValueInfoProto *proto = r->proto->input[i];
+        const char *name = text_of(proto->name);
+        const Tensor *known = map_get(&r->tensors, name);
+        TensorType type;
+        if (known && known->value) {
+            /* Before IR 4 every initializer had to be an input as well. */
+            if (r->model->ir_version >= 4)
+                diag_warn(r->in.diag,
+                          "input %s has a stored default, which is used: it "
+                          "is a fixed input and cannot be fed",
+                          name);
+            continue;
+        }
+        if (known || !*name) {
+            ok = diag_error(r->in.diag,
+                            "an input with the name \"%s\", which "
+                            "is empty or taken",
+                            name);
+            continue;
+        }
+        if (!read_input_type(r, proto, name, &type)) {
+            ok = false;
+            continue;
+        }
+        Tensor *input = graph_add_input(r->in.g, name, type);
+        map_set(&r->tensors, input->name, input);
+    }
+    return ok;
+}
+
+/* Every --dim must name a dimension of the model. */
+static bool check_dims(Reader *r)
+{
+    bool ok = true;
+    for (int i = 0; i < r->dim_count; i++) {
+        bool known = false;
+        Str names = {0};
+        for (int k = 0; k < r->dim_names.count; k++) {
+            known |= strcmp(r->dims[i].name, r->dim_names.data[k]) == 0;
+            str_addf(&names, "%s%s", k ? ", " : "", r->dim_names.data[k]);
+        }
+        if (!known)
+            ok = diag_error(r->in.diag,
+                            "--dim %s: the model's named "
+                            "dimensions are: %s",
+                            r->dims[i].name,
+                            names.length ? str_text(&names) : "none");
+        str_free(&names);
+    }
+    return ok;
+}
+
+/* ---- nodes */
+
+static bool attr_fault(Reader *r, const Onnx__NodeProto *node,
+                       const char *attr, const char *what)
+{
+    return diag_error(
+        r->in.diag, "%s (output %s): attribute %s %s", text_of(node->op_type),
+        node->n_output ? text_of(node->output[0]) : "none", attr, what);
+}
+
+/* Bytes as text; NULL when a zero byte is among them. */
+static const char *attr_text(Arena *arena, const ProtobufCBinaryData *bytes)
+{
+    if (bytes->len && memchr(bytes->data, 0, bytes->len))
+        return NULL;
+    return bytes->len
+               ? arena_strndup(arena, (const char *)bytes->data, bytes->len)
+               : "";
+}
+
+/* IR versions before 2 left the type out. */
+static int attr_type(const Onnx__AttributeProto *proto)
+{
+    if (proto->has_type && proto->type)
+        return (int)proto->type;
+    if (proto->has_f)
+        return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT;
+    if (proto->has_i)
+        return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
+    if (proto->has_s)
+        return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING;
+    if (proto->t)
+        return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR;
+    if (proto->n_floats)
+        return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS;
+    if (proto->n_strings)
+        return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS;
+    return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS;
+}
+
+static bool read_attr(Reader *r, const Onnx__NodeProto *node,
+                      const Onnx__AttributeProto *proto, Attrs *attrs)
+{
+    Arena *arena = r->in.arena;
+    const char *name = text_of(proto->name);
+    Attr attr = {.name = name};
+    if (proto->ref_attr_name && *proto->ref_attr_name)
+        return attr_fault(r, node, name, "refers to a function's attribute");
+    switch (attr_type(proto)) {
+    case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT:
+        attr.kind = ATTR_FLOAT;
+        attr.f = (double)proto->f;
+        break;
+    case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT:
+        attr.kind = ATTR_INT;
+        attr.i = proto->i;
+        break;
+    case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING:
+        attr.kind = ATTR_STRING;
+        attr.s = attr_text(arena, &proto->s);
+        if (!attr.s)
+            return attr_fault(r, node, name, "holds a zero byte");
+        break;
+    case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR:
+        attr.kind = ATTR_TENSOR;
+        if (!proto->t)
+            return attr_fault(r, node, name, "has no value");
+        attr.tensor = tensor_value(
+            arena, r->in.diag, proto->t,
+            node->n_output ? text_of(node->output[0]) : name, r->in.path);
+        if (!attr.tensor)
+            return false;
+        break;
+    case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS:
+        attr.kind = ATTR_INTS;
+        attr.count = (int)proto->n_ints;
+        attr.ints = proto->ints;
+        break;
+    case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS: {
+        double *floats = ARENA_ARRAY(arena, double, proto->n_floats);
+        for (size_t i = 0; i < proto->n_floats; i++)
+            floats[i] = (double)proto->floats[i];
+        attr.kind = ATTR_FLOATS;
+        attr.count = (int)proto->n_floats;
+        attr.floats = floats;
+        break;
+    }
+    case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS: {
+        const char **strings =
+            ARENA_ARRAY(arena, const char *, proto->n_strings);
+        for (size_t i = 0; i < proto->n_strings; i++) {
+            strings[i] = attr_text(arena, &proto->strings[i]);
+            if (!strings[i])
+                return attr_fault(r, node, name, "holds a zero byte");
+        }
+        attr.kind = ATTR_STRINGS;
+        attr.count = (int)proto->n_strings;
+        attr.strings = strings;
+        break;
+    }
+    default:
+        return attr_fault(r, node, name,
+                          "is of a kind that is not "
+                          "supported (a graph or sparse "
+                          "tensor)");
+    }
+    attrs_set(arena, attrs, attr);
+    return true;
+}
+
+/* The value of a Constant node, NULL after an error. */
+static const Array *constant_value(Reader *r, const Onnx__NodeProto *node)
+{
+    Arena *arena = r->in.arena;
+    Attrs attrs = {0};
+    if (node->n_attribute != 1 ||
+        !read_attr(r, node, node->attribute[0], &attrs)) {
+        if (node->n_attribute != 1)
+            attr_fault(r, node, "value", "must be its only one");
+        return NULL;
+    }
+    const Attr *attr = &attrs.list.data[0];
+    int64_t count = attr->count;
+    Array *array;
+    if (strcmp(attr->name, "value") == 0 && attr->kind == ATTR_TENSOR)
+        return attr->tensor;
+    if (strcmp(attr->name, "value_int") == 0 && attr->kind == ATTR_INT) {
+        array = array_new(arena, DT_I64, 0, NULL);
+        array_set_int(array, 0, attr->i);
+        return array;
+    }
+    if (strcmp(attr->name, "value_float") == 0 && attr->kind == ATTR_FLOAT)
+        return array_scalar(arena, DT_F32, attr->f);
+    if (strcmp(attr->name, "value_ints") == 0 && attr->kind == ATTR_INTS)
+        return array_ints(arena, attr->ints, attr->count);
+    if (strcmp(attr->name, "value_floats") == 0 && attr->kind == ATTR_FLOATS) {
+        array = array_new(arena, DT_F32, 1, &count);
+        for (int i = 0; i < attr->count; i++)
+            array_set(array, i, attr->floats[i]);
+        return array;
+    }
+    attr_fault(r, node, attr->name, "is no constant that is supported");
+    return NULL;
+}
+
+static void add_missing(Reader *r, const Onnx__NodeProto *node)
+{
+    const char *op = text_of(node->op_type), *domain = text_of(node->domain);
+    const char *name = text_of(node->name);
+    Missing *row = NULL;
+    for (int i = 0; i < r->missing.count && !row; i++)
+        if (strcmp(r->missing.data[i].op, op) == 0 &&
+            strcmp(r->missing.data[i].domain, domain) == 0)
+            row = &r->missing.data[i];
+    if (!row) {
+        Missing fresh = {.op = op, .domain = domain};
+        for (size_t i = 0; i < r->model->n_opset_import; i++)
+            if (strcmp(text_of(r->model->opset_import[i]->domain), domain) ==
+                0)
+                fresh.version = r->model->opset_import[i]->version;
+        vec_push(r->in.arena, &r->missing, fresh);
+        row = &r->missing.data[r->missing.count - 1];
+    }
+    if (!*name && node->n_output)
+        name = text_of(node->output[0]);
+    if (row->count < 4)
+        str_addf(&row->nodes, "%s%s", row->count ? ", " : "", name);
+    row->count++;
+}
+
+static bool report_missing(Reader *r)
+{
+    Str text = {0};
+    for (int i = 0; i < r->missing.count; i++) {
+        Missing *row = &r->missing.data[i];
+        str_addf(&text, "\n  %s (domain %s, version %lld), %d node%s: %s%s",
+                 row->op, *row->domain ? row->domain : "ai.onnx",
+                 (long long)(row->version ? row->version : r->in.opset),
+                 row->count, row->count == 1 ? "" : "s", str_text(&row->nodes),
+                 row->count > 4 ? ", ..." : "");
+        str_free(&row->nodes);
+    }
+    if (r->missing.count)
+        diag_error(r->in.diag, "%d operator%s not supported:%s",
+                   r->missing.count, r->missing.count == 1 ? " is" : "s are",
+                   str_text(&text));
+    str_free(&text);
+    return r->missing.count == 0;
+}
+
+static bool claim_output(Reader *r, Tensor *tensor, const char *name)
+{
+    if (map_get(&r->tensors, name))
+        return diag_error(r->in.diag, "the tensor %s is produced twice", name);
+    graph_name_tensor(r->in.g, tensor, name);
+    map_set(&r->tensors, arena_strdup(r->in.arena, name), tensor);
+    return true;
+}
+
+static bool add_node(Reader *r, const Onnx__NodeProto *proto)
+{
+    Graph *g = r->in.g;
+    const char *domain = text_of(proto->domain), *name = text_of(proto->name);
+    const char *op = text_of(proto->op_type);
+    if (is_onnx_domain(domain))
+        op = upgrade_name(op, r->in.opset);
+    if (!ops_find(g->ops, domain, op)) {
+        add_missing(r, proto);
+        return true;
+    }
+    int inputs = (int)proto->n_input, outputs = (int)proto->n_output;
+    if (inputs > MAX_OP_INPUTS || outputs > MAX_OP_OUTPUTS)
+        return diag_error(r->in.diag,
+                          "%s \"%s\" has %d inputs and %d outputs;"
+                          " at most %d and %d are supported",
+                          op, name, inputs, outputs, MAX_OP_INPUTS,
+                          MAX_OP_OUTPUTS);
+    /* Optional operands left out at the end are simply not there. */
+    while (inputs && !*text_of(proto->input[inputs - 1]))
+        inputs--;
+    while (outputs && !*text_of(proto->output[outputs - 1]))
+        outputs--;
+    if (!*name && outputs)
+        name = text_of(proto->output[0]);
+    const char *full = is_onnx_domain(domain)
+                           ? op
+                           : arena_printf(r->in.arena, "%s::%s", domain, op);
+    Tensor *none[MAX_OP_INPUTS] = {NULL};
+    Node *node = graph_add_node(g, full, name, none, inputs, outputs);
+    bool ok = true;
+    /* Names made up for the outputs must not take those in the file. */
+    for (int i = 0; i < outputs; i++)
+        graph_name_tensor(g, node->outputs.data[i], "");
+    for (int i = 0; i < outputs; i++) {
+        const char *output = text_of(proto->output[i]);
+        if (*output)
+            ok &= claim_output(r, node->outputs.data[i], output);
+        else
+            graph_drop_output(g, node, i);
+    }
+    for (size_t i = 0; i < proto->n_attribute; i++)
+        ok &= read_attr(r, proto, proto->attribute[i], &node->attrs);
+    vec_push(r->in.arena, &r->nodes, node);
+    vec_push(r->in.arena, &r->node_protos, proto);
+    return ok;
+}
+
+static bool read_nodes(Reader *r)
+{
+    bool ok = true;
+    for (size_t i = 0; i < r->proto->n_node; i++) {
+        const Onnx__NodeProto *proto = r->proto->node[i];
+        bool is_constant = strcmp(text_of(proto->op_type), "Constant") == 0 &&
+                           is_onnx_domain(text_of(proto->domain));
+        if (!is_constant) {
+            ok &= add_node(r, proto);
+            continue;
+        }
+        if (proto->n_output != 1) {
+            ok = diag_error(r->in.diag, "Constant \"%s\" has %zu outputs",
+                            text_of(proto->name), proto->n_output);
+            continue;
+        }
+        const Array *value = constant_value(r, proto);
+        ok &= value && add_constant(r, text_of(proto->output[0]), value);
+    }
+    return report_missing(r) && ok;
+}
+
+static bool connect_nodes(Reader *r)
+{
+    bool ok = true;
+    for (int i = 0; i < r->nodes.count; i++) {
+        Node *node = r->nodes.data[i];
+        const Onnx__NodeProto *proto = r->node_protos.data[i];
+        for (int k = 0; k < node->inputs.count; k++) {
+            const char *name = text_of(proto->input[k]);
+            Tensor *tensor = *name ? map_get(&r->tensors, name) : NULL;
+            if (tensor)
+                graph_set_input(r->in.g, node, k, tensor);
+            else if (*name)
+                ok = diag_error(r->in.diag,
+                                "%s (output %s) reads the tensor "
+                                "%s, which nothing produces",
+                                op_name(node->op),
+                                proto->n_output ? text_of(proto->output[0])
+                                                : "none",
+                                name);
+        }
+    }
+    return ok;
+}
+
+/* ---- outputs */
+
+/* A constant, an input or a tensor that is an output already is delivered
+ * through an Identity, which takes over the name. */
+static bool add_copied_output(Reader *r, Tensor *tensor, const char *name)
+{
+    Graph *g = r->in.g;
+    Node *node = graph_add_node(g, "Identity", name, &tensor, 1, 1);
+    if (!node)
+        return false;
+    Tensor *output = node->outputs.data[0];
+    if (tensor->value)
+        graph_name_tensor(g, tensor,
+                          arena_printf(r->in.arena, "%s.value", name));
+    graph_name_tensor(g, output, name);
+    output->type = tensor->type;
+    graph_mark_output(g, output);
+    return true;
+}
+
+static bool read_outputs(Reader *r)
+{
+    bool ok = true;
+    if (!r->proto->n_output)
+        return diag_error(r->in.diag, "the graph has no outputs");
+    for (size_t i = 0; i < r->proto->n_output; i++) {
+        const char *name = text_of(r->proto->output[i]->name);
+        Tensor *tensor = *name ? map_get(&r->tensors, name) : NULL;
+        if (!tensor)
+            ok = diag_error(r->in.diag, "the output %s is produced by nothing",
+                            name);
+        else if (tensor->value || tensor->is_input || tensor->is_output)
+            ok &= add_copied_output(r, tensor, name);
+        else
+            graph_mark_output(r->in.g, tensor);
+    }
+    return ok;
+}
+
+/* ---- older forms */
+
+/* Types as far as they follow without evaluating anything, for the rules
+ * that need them. What cannot be typed yet is no fault here: inference
+ * proper reports those. */
+static void infer_quietly(Importer *in, Node *node)
+{
+    Graph *g = in->g;
+    Diag *scratch = diag_new(in->arena, NULL);
+    Diag *diag = g->diag;
+    for (int i = 0; i < node->inputs.count; i++) {
+        const Tensor *input = node->inputs.data[i];
+        if (input && input->type.rank < 0)
+            return;
+    }
+    g->diag = scratch;
+    bool ok = op_infer(g, node);
+    g->diag = diag;
+    for (int i = 0; !ok && i < node->outputs.count; i++)
+        if (node->outputs.data[i])
+            node->outputs.data[i]->type = (TensorType){.rank = -1};
+}
+
+static bool upgrade_nodes(Reader *r)
+{
+    Graph *g = r->in.g;
+    Map source_ops;
+    bool ok = true;
+    map_init(&source_ops, r->in.arena);
+    for (int i = 0; i < r->nodes.count; i++)
+        map_set(&source_ops, r->nodes.data[i]->name,
+                (void *)r->node_protos.data[i]);
+    /* Rewriting may add nodes: walk over those of the file. */
+    Vec(Node *) order = {0};
+    for (int i = 0; i < g->nodes.count; i++)
+        vec_push(r->in.arena, &order, g->nodes.data[i]);
+    for (int i = 0; i < order.count; i++) {
+        Node *node = order.data[i];
+        const Onnx__NodeProto *proto = map_get(&source_ops, node->name);
+        if (proto && is_onnx_domain(text_of(proto->domain)))
+            ok &= upgrade_node(&r->in, node, text_of(proto->op_type));
+        infer_quietly(&r->in, node);
+    }
+    return ok;
+}
+
+static Graph *read_model(Reader *r)
+{
+    if (!check_versions(r))
+        return NULL;
+    r->in.g =
+        graph_new(r->in.arena, r->in.diag, text_of(r->proto->name), r->ops);
+    map_init(&r->tensors, r->in.arena);
+    bool ok = read_initializers(r);
+    ok &= read_inputs(r);
+    ok &= check_dims(r);
+    ok &= read_nodes(r);
+    /* Names that were never defined follow from the faults so far. */
+    if (!ok || !connect_nodes(r) || !read_outputs(r) || !graph_sort(r->in.g) ||
+        !upgrade_nodes(r) || !graph_sort(r->in.g))
+        return NULL;
+    return r->in.g;
+}
+
+Graph *onnx_import(Arena *arena, Diag *diag, const OpTable *ops,
+                   const char *path, const ImportDim *dims, int dim_count)
+{
+    const ProtobufCMessageDescriptor *kind = &onnx__model_proto__descriptor;
+    FileData file;
+    Reader r = {.dims = dims, .dim_count = dim_count, .ops = ops};
+    Graph *graph = NULL;
+    if (!diag->file)
+        diag->file = arena_strdup(arena, path);
+    if (!file_open(diag, path, &file))
+        return NULL;
+    if (message_check(diag, kind, &file)) {
+        ProtobufCMessage *message = message_unpack(arena, kind, &file);
+        r.in = (Importer){arena, diag, NULL, path, 0};
+        r.model = (const Onnx__ModelProto *)message;
+        if (message)
+            graph = read_model(&r);
+        else
+            diag_error(diag, "not a sound ONNX file");
+    }
+    file_close(&file);
+    return graph;
+}

@@ -1,0 +1,171 @@
+/* TensorProto to Array. Sizes are compared before anything is allocated or
+ * copied, so that a short file cannot ask for much memory. */
+#include <string.h>
+
+#include "import/reader.h"
+#include "ops/op.h"
+
+/* Tensors from this size on are used where protobuf unpacked them. */
+enum { ALIAS_BYTES = 4096 };
+
+static bool read_shape(Diag *diag, const Onnx__TensorProto *proto,
+                       const char *name, Array *array)
+{
+    array->dtype = dtype_of_onnx(proto->data_type);
+    if (array->dtype == DT_INVALID)
+        return diag_error(diag,
+                          "tensor %s has the element type number %d, which is "
+                          "not supported",
+                          name, proto->data_type);
+    if (proto->n_dims > MAX_RANK)
+        return diag_error(diag,
+                          "tensor %s has rank %zu; at most %d is "
+                          "supported",
+                          name, proto->n_dims, MAX_RANK);
+    array->rank = (int)proto->n_dims;
+    int64_t bytes = (int64_t)dtype_size(array->dtype);
+    bool empty = false, fits = true;
+    for (int i = 0; i < array->rank; i++) {
+        array->dims[i] = proto->dims[i];
+        if (array->dims[i] < 0)
+            return diag_error(diag, "tensor %s has a dimension of %lld", name,
+                              (long long)array->dims[i]);
+        empty |= array->dims[i] == 0;
+        fits &= !__builtin_mul_overflow(bytes, array->dims[i], &bytes);
+    }
+    if (!fits && !empty)
+        return diag_error(diag,
+                          "tensor %s has more elements than 64 bits "
+                          "count",
+                          name);
+    /* An empty tensor keeps its extents within what products can hold. */
+    for (int i = 0; i < array->rank; i++)
+        if (empty && array->dims[i] > INT32_MAX)
+            return diag_error(diag, "tensor %s has a dimension of %lld", name,
+                              (long long)array->dims[i]);
+    return true;
+}
+
+static bool wrong_size(Diag *diag, const char *name, size_t has,
+                       const char *unit, int64_t needs)
+{
+    return diag_error(diag, "tensor %s carries %zu %s, its shape holds %lld",
+                      name, has, unit, (long long)needs);
+}
+
+static bool from_raw(Arena *arena, Diag *diag, const Onnx__TensorProto *proto,
+                     const char *name, Array *array)
+{
+    size_t bytes = (size_t)array_count(array) * dtype_size(array->dtype);
+    if (proto->raw_data.len != bytes)
+        return wrong_size(diag, name, proto->raw_data.len, "bytes of raw data",
+                          (int64_t)bytes);
+    bool aligned = (uintptr_t)proto->raw_data.data % 64 == 0;
+    if (bytes >= ALIAS_BYTES && aligned && array->dtype != DT_BOOL) {
+        array->data = proto->raw_data.data;
+        return true;
+    }
+    *array = *array_new(arena, array->dtype, array->rank, array->dims);
+    if (bytes)
+        memcpy(array->data, proto->raw_data.data, bytes);
+    uint8_t *flags = array->data;
+    for (size_t i = 0; array->dtype == DT_BOOL && i < bytes; i++)
+        flags[i] = flags[i] != 0;
+    return true;
+}
+
+/* The typed field that holds this element type: its item count. */
+static size_t typed_count(const Onnx__TensorProto *proto, DType dtype)
+{
+    switch (dtype) {
+    case DT_F32:
+        return proto->n_float_data;
+    case DT_F64:
+        return proto->n_double_data;
+    case DT_I64:
+        return proto->n_int64_data;
+    case DT_U64:
+    case DT_U32:
+        return proto->n_uint64_data;
+    default:
+        return proto->n_int32_data;
+    }
+}
+
+static bool from_typed(Arena *arena, Diag *diag,
+                       const Onnx__TensorProto *proto, const char *name,
+                       Array *array)
+{
+    DType dtype = array->dtype;
+    int64_t count = array_count(array);
+    size_t given = typed_count(proto, dtype);
+    if (given != (size_t)count)
+        return wrong_size(diag, name, given, "elements", count);
+    *array = *array_new(arena, dtype, array->rank, array->dims);
+    for (int64_t i = 0; i < count; i++) {
+        switch (dtype) {
+        case DT_F32:
+            ((float *)array->data)[i] = proto->float_data[i];
+            break;
+        case DT_F64:
+            ((double *)array->data)[i] = proto->double_data[i];
+            break;
+        case DT_I64:
+            ((int64_t *)array->data)[i] = proto->int64_data[i];
+            break;
+        case DT_U64:
+        case DT_U32:
+            array_set_int(array, i, (int64_t)proto->uint64_data[i]);
+            break;
+        case DT_F16: /* bit patterns */
+        case DT_BF16:
+            ((uint16_t *)array->data)[i] = (uint16_t)proto->int32_data[i];
+            break;
+        default:
+            array_set_int(array, i, proto->int32_data[i]);
+        }
+    }
+    return true;
+}
+
+Array *tensor_value(Arena *arena, Diag *diag, const Onnx__TensorProto *proto,
+                    const char *name, const char *model_path)
+{
+    Array *array = ARENA_NEW(arena, Array);
+    bool ok = read_shape(diag, proto, name, array);
+    if (!ok)
+        return NULL;
+    if (proto->segment)
+        ok = diag_error(diag,
+                        "tensor %s is stored in segments, which is not "
+                        "supported",
+                        name);
+    else if (proto->has_data_location &&
+             proto->data_location ==
+                 ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
+        ok = external_read(arena, diag, proto, name, model_path, array);
+    else if (proto->has_raw_data)
+        ok = from_raw(arena, diag, proto, name, array);
+    else
+        ok = from_typed(arena, diag, proto, name, array);
+    return ok ? array : NULL;
+}
+
+Array *onnx_read_tensor(Arena *arena, Diag *diag, const char *path)
+{
+    const ProtobufCMessageDescriptor *kind = &onnx__tensor_proto__descriptor;
+    FileData file;
+    Array *array = NULL;
+    if (!file_open(diag, path, &file))
+        return NULL;
+    if (message_check(diag, kind, &file)) {
+        ProtobufCMessage *message = message_unpack(arena, kind, &file);
+        if (message)
+            array = tensor_value(arena, diag, (Onnx__TensorProto *)message,
+                                 path, NULL);
+        else
+            diag_error(diag, "%s is not a sound tensor file", path);
+    }
+    file_close(&file);
+    return array;
+}

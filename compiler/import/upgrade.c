@@ -1,0 +1,275 @@
+/* Older operator sets: each row brings one operator from the form it had
+ * before some version to the newest. Attributes that became operands turn
+ * into constants. */
+#include <string.h>
+
+#include "import/reader.h"
+#include "ops/op.h"
+
+typedef struct Upgrade {
+    const char *op;
+    int64_t before; /* applies to versions below this one */
+    bool (*rewrite)(Importer *in, Node *node);
+} Upgrade;
+
+static bool fault(Importer *in, const Node *node, const char *what)
+{
+    const Tensor *output = node->outputs.count ? node->outputs.data[0] : NULL;
+    return diag_error(in->diag, "%s (output %s): %s", op_name(node->op),
+                      output ? output->name : "none", what);
+}
+
+static void set_operand(Importer *in, Node *node, int index, const char *what,
+                        const Array *value)
+{
+    Tensor *tensor = graph_add_constant(
+        in->g, arena_printf(in->arena, "%s.%s", node->name, what), value);
+    graph_set_input(in->g, node, index, tensor);
+}
+
+/* The list attribute `name` becomes operand `index`. */
+static void move_ints(Importer *in, Node *node, const char *name, int index)
+{
+    int count;
+    const int64_t *ints = attrs_ints(&node->attrs, name, &count);
+    if (!ints)
+        return;
+    set_operand(in, node, index, name, array_ints(in->arena, ints, count));
+    attrs_remove(&node->attrs, name);
+}
+
+/* A number of the element type of the first input; f32 while that is not
+ * known, which is what these old versions were used with. */
+static void move_number(Importer *in, Node *node, const char *name, int index)
+{
+    const Attr *attr = attrs_find(&node->attrs, name);
+    DType dtype = DT_F32;
+    if (!attr || attr->kind != ATTR_FLOAT)
+        return;
+    if (node->inputs.count && node->inputs.data[0] &&
+        dtype_is_float(node->inputs.data[0]->type.dtype))
+        dtype = node->inputs.data[0]->type.dtype;
+    set_operand(in, node, index, name,
+                array_scalar(in->arena, dtype, attr->f));
+    attrs_remove(&node->attrs, name);
+}
+
+static bool move_axes(Importer *in, Node *node)
+{
+    move_ints(in, node, "axes", 1);
+    return true;
+}
+
+static bool move_split(Importer *in, Node *node)
+{
+    move_ints(in, node, "split", 1);
+    return true;
+}
+
+static bool move_bounds(Importer *in, Node *node)
+{
+    move_number(in, node, "min", 1);
+    move_number(in, node, "max", 2);
+    return true;
+}
+
+static bool move_pads(Importer *in, Node *node)
+{
+    move_ints(in, node, "pads", 1);
+    move_number(in, node, "value", 2);
+    return true;
+}
+
+static bool move_slice(Importer *in, Node *node)
+{
+    move_ints(in, node, "starts", 1);
+    move_ints(in, node, "ends", 2);
+    move_ints(in, node, "axes", 3);
+    return true;
+}
+
+static bool drop_ratio(Importer *in, Node *node)
+{
+    (void)in;
+    attrs_remove(&node->attrs, "ratio");
+    return true;
+}
+
+static bool drop_spatial(Importer *in, Node *node)
+{
+    if (attrs_int(&node->attrs, "spatial", 1) != 1)
+        return fault(in, node, "spatial 0 is not supported");
+    attrs_remove(&node->attrs, "spatial");
+    return true;
+}
+
+/* Resize-10 and Upsample scaled without offsets and rounded down. */
+static void set_plain_scaling(Importer *in, Node *node)
+{
+    attrs_set_string(in->arena, &node->attrs, "coordinate_transformation_mode",
+                     "asymmetric");
+    attrs_set_string(in->arena, &node->attrs, "nearest_mode", "floor");
+}
+
+static bool resize_10(Importer *in, Node *node)
+{
+    if (node->inputs.count != 2)
+        return fault(in, node, "must have the inputs X and scales");
+    Tensor *scales = node->inputs.data[1];
+    graph_set_input(in->g, node, 2, scales);
+    graph_set_input(in->g, node, 1, NULL);
+    set_plain_scaling(in, node);
+    return true;
+}
+
+static bool upsample(Importer *in, Node *node)
+{
+    const Attr *attr = attrs_find(&node->attrs, "scales");
+    if (attr && attr->kind == ATTR_FLOATS) {
+        int64_t count = attr->count;
+        Array *scales = array_new(in->arena, DT_F32, 1, &count);
+        for (int i = 0; i < attr->count; i++)
+            array_set(scales, i, attr->floats[i]);
+        set_operand(in, node, 1, "scales", scales);
+        attrs_remove(&node->attrs, "scales");
+    }
+    if (strcmp(attrs_string(&node->attrs, "mode", "nearest"), "bilinear") == 0)
+        attrs_set_string(in->arena, &node->attrs, "mode", "linear");
+    return resize_10(in, node);
+}
+
+static Node *add_before(Importer *in, const char *op, Node *node,
+                        const char *suffix, Tensor *x, Tensor *y)
+{
+    Tensor *inputs[2] = {x, y};
+    Node *added = graph_add_node(
+        in->g, op, arena_printf(in->arena, "%s.%s", node->name, suffix),
+        inputs, y ? 2 : 1, 1);
+    if (added)
+        graph_move_before(in->g, added, node);
+    return added;
+}
+
+/* The shape of x: a constant where it is known, computed otherwise. */
+static Tensor *shape_of(Importer *in, Node *node, Tensor *x)
+{
+    if (!type_is_static(&x->type)) {
+        Node *shape = add_before(in, "Shape", node, "shape", x, NULL);
+        return shape ? shape->outputs.data[0] : NULL;
+    }
+    int64_t dims[MAX_RANK];
+    for (int i = 0; i < x->type.rank; i++)
+        dims[i] = x->type.dims[i].value;
+    return graph_add_constant(in->g,
+                              arena_printf(in->arena, "%s.shape", node->name),
+                              array_ints(in->arena, dims, x->type.rank));
+}
+
+/* Before version 13 the axes from `axis` on counted as one. Unless that is
+ * the last one alone: flatten, apply, and give the shape back. */
+static bool flatten_softmax(Importer *in, Node *node)
+{
+    Tensor *x = node->inputs.count ? node->inputs.data[0] : NULL;
+    int64_t axis = attrs_int(&node->attrs, "axis", 1);
+    attrs_set_int(in->arena, &node->attrs, "axis", -1);
+    if (!x)
+        return fault(in, node, "has no input");
+    if (axis == -1 || (x->type.rank > 0 && axis == x->type.rank - 1))
+        return true;
+    Node *flat = add_before(in, "Flatten", node, "flatten", x, NULL);
+    Tensor *shape = shape_of(in, node, x);
+    if (!flat || !shape)
+        return false;
+    attrs_set_int(in->arena, &flat->attrs, "axis", axis);
+    Tensor *inputs[2] = {NULL, shape};
+    Node *back = graph_add_node(
+        in->g, "Reshape", arena_printf(in->arena, "%s.reshape", node->name),
+        inputs, 2, 1);
+    if (!back)
+        return false;
+    Tensor *output = node->outputs.data[0];
+    const char *name = output->name;
+    /* The users first: the new node must keep reading the old tensor. The
+     * name stays with the result of the same shape. */
+    graph_replace(in->g, output, back->outputs.data[0]);
+    graph_name_tensor(in->g, output,
+                      arena_printf(in->arena, "%s.flat", name));
+    output->sources.count = 0;
+    graph_name_tensor(in->g, back->outputs.data[0], name);
+    graph_set_input(in->g, back, 0, output);
+    graph_set_input(in->g, node, 0, flat->outputs.data[0]);
+    back->outputs.data[0]->type = x->type;
+    return x->type.rank < 0 || op_infer(in->g, flat);
+}
+
+/* Version 18 had one scale and bias a group; later there is one a channel.
+ */
+static bool spread_groups(Importer *in, Node *node)
+{
+    int64_t groups = attrs_int(&node->attrs, "num_groups", 0);
+    if (node->inputs.count != 3 || !node->inputs.data[0])
+        return fault(in, node, "must have three inputs");
+    const TensorType *x = &node->inputs.data[0]->type;
+    if (x->rank < 2 || !extent_is_const(x->dims[1]) || groups < 1 ||
+        x->dims[1].value % groups != 0)
+        return fault(in, node, "num_groups does not fit its channels");
+    for (int i = 1; i <= 2; i++) {
+        const Tensor *tensor = node->inputs.data[i];
+        const Array *value = tensor ? tensor->value : NULL;
+        if (!value || array_count(value) != groups)
+            return fault(in, node,
+                         "scale and bias must be constants with "
+                         "one element a group");
+        int64_t channels = x->dims[1].value, each = channels / groups;
+        Array *spread = array_new(in->arena, value->dtype, 1, &channels);
+        for (int64_t k = 0; k < channels; k++)
+            array_set(spread, k, array_get(value, k / each));
+        set_operand(in, node, i, i == 1 ? "scale" : "bias", spread);
+    }
+    return true;
+}
+
+static const Upgrade upgrades[] = {
+    {"BatchNormalization", 9, drop_spatial},
+    {"Clip", 11, move_bounds},
+    {"Dropout", 12, drop_ratio},
+    {"GroupNormalization", 21, spread_groups},
+    {"LogSoftmax", 13, flatten_softmax},
+    {"Pad", 11, move_pads},
+    {"ReduceL1", 18, move_axes},
+    {"ReduceL2", 18, move_axes},
+    {"ReduceLogSum", 18, move_axes},
+    {"ReduceLogSumExp", 18, move_axes},
+    {"ReduceMax", 18, move_axes},
+    {"ReduceMean", 18, move_axes},
+    {"ReduceMin", 18, move_axes},
+    {"ReduceProd", 18, move_axes},
+    {"ReduceSum", 13, move_axes},
+    {"ReduceSumSquare", 18, move_axes},
+    {"Resize", 11, resize_10},
+    {"Slice", 10, move_slice},
+    {"Softmax", 13, flatten_softmax},
+    {"Split", 13, move_split},
+    {"Squeeze", 13, move_axes},
+    {"Unsqueeze", 13, move_axes},
+    {"Upsample", 1000, upsample},
+};
+
+const char *upgrade_name(const char *op, int64_t opset)
+{
+    if (strcmp(op, "Upsample") == 0)
+        return "Resize";
+    if (strcmp(op, "Scatter") == 0 && opset < 11)
+        return "ScatterElements";
+    return op;
+}
+
+bool upgrade_node(Importer *in, Node *node, const char *source_op)
+{
+    for (size_t i = 0; i < sizeof upgrades / sizeof *upgrades; i++) {
+        const Upgrade *row = &upgrades[i];
+        if (in->opset < row->before && strcmp(row->op, source_op) == 0)
+            return row->rewrite(in, node);
+    }
+    return true;
+}
