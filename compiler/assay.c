@@ -239,8 +239,8 @@ static bool generate(AssayCompiler *c, const char *objects_dir,
              ? codegen_archive(c->diag, objects, count, path)
              : codegen_link_shared(c->diag, objects, count, path);
     ok = ok &&
-         artifact_write_weights(
-             c->diag, c->program,
+         program_write_weights(
+             c->program, c->diag,
              arena_printf(c->arena, "%s/weights.bin", dir)) &&
          artifact_write_manifest(c->diag, c->program, dir, code);
     add_timing(c, "link", start);

@@ -27,12 +27,9 @@ static void print_timings(const AssayCompiler *compiler)
 {
     const AssayTiming *rows;
     int count = assay_timings(compiler, &rows);
+    /* The passes print their own times as they run. */
     for (int i = 0; i < count; i++)
-        if (rows[i].nodes_before)
-            fprintf(stderr, "%-12s %8.1f ms  %5d to %5d nodes\n",
-                    rows[i].phase, rows[i].seconds * 1e3, rows[i].nodes_before,
-                    rows[i].nodes_after);
-        else
+        if (!rows[i].nodes_before)
             fprintf(stderr, "%-12s %8.1f ms\n", rows[i].phase,
                     rows[i].seconds * 1e3);
 }

@@ -347,7 +347,8 @@ static bool apply_binary(RefCall *call, BinaryKind kind, const Array *x,
         int64_t *vx = ref_ints(call, x), *vy = ref_ints(call, y);
         for (int64_t i = 0; i < count; i++, ref_walk_next(&w))
             array_set_int(out, i,
-                          binary_int(kind, vx[w.offset[0]], vy[w.offset[1]]));
+                          ref_wrap(x->dtype, binary_int(kind, vx[w.offset[0]],
+                                                        vy[w.offset[1]])));
     }
     return true;
 }
@@ -577,7 +578,7 @@ bool ref_cast(RefCall *call)
                           dtype_is_float(x->dtype) ? array_get(x, i) != 0
                                                    : array_get_int(x, i) != 0);
         else if (!dtype_is_float(x->dtype) && !dtype_is_float(dtype))
-            array_set_int(y, i, array_get_int(x, i));
+            array_set_int(y, i, ref_wrap(dtype, array_get_int(x, i)));
         else if (dtype_is_float(dtype))
             array_set(y, i, array_get(x, i));
         else

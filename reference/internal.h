@@ -21,6 +21,8 @@ double *ref_doubles(RefCall *call, const Array *array);
 int64_t *ref_ints(RefCall *call, const Array *array);
 void ref_store_doubles(Array *array, const double *values);
 void ref_store_ints(Array *array, const int64_t *values);
+/* Integer arithmetic is modulo the width of its type. */
+int64_t ref_wrap(DType dtype, int64_t value);
 
 /* NumPy's common shape of several arrays (NULL ones do not count). */
 bool ref_broadcast(RefCall *call, const Array *const *arrays, int count,

@@ -78,7 +78,6 @@ const RefOp reference_ops[] = {
     {"", "ReduceProd", ref_reduce},
     {"", "ReduceSum", ref_reduce},
     {"", "ReduceSumSquare", ref_reduce},
-    {"", "Relayout", ref_identity},
     {"", "Relu", ref_unary},
     {"", "Reshape", ref_reshape},
     {"", "Resize", ref_resize},
@@ -208,12 +207,23 @@ void ref_store_doubles(Array *array, const double *values)
     }
 }
 
+int64_t ref_wrap(DType dtype, int64_t value)
+{
+    unsigned drop = 64 - 8 * (unsigned)dtype_size(dtype);
+    uint64_t high = (uint64_t)value << drop;
+
+    /* Shifting back a negative number keeps its sign with every compiler
+     * this builds with. */
+    return dtype_is_signed(dtype) ? (int64_t)high >> drop
+                                  : (int64_t)(high >> drop);
+}
+
 void ref_store_ints(Array *array, const int64_t *values)
 {
     int64_t count = array_count(array);
 
     for (int64_t i = 0; i < count; i++)
-        array_set_int(array, i, values[i]);
+        array_set_int(array, i, ref_wrap(array->dtype, values[i]));
 }
 
 bool ref_broadcast(RefCall *call, const Array *const *arrays, int count,

@@ -11,6 +11,8 @@ Graph *graph_copy(Arena *arena, const Graph *from)
     Node **node = ARENA_ARRAY(arena, Node *, from->next_id + 1);
     *to = *from;
     to->arena = arena;
+    map_init(&to->tensor_names, arena);
+    map_init(&to->node_names, arena);
     memset(&to->nodes, 0, sizeof to->nodes);
     memset(&to->tensors, 0, sizeof to->tensors);
     memset(&to->inputs, 0, sizeof to->inputs);
@@ -43,6 +45,7 @@ Graph *graph_copy(Arena *arena, const Graph *from)
         Node *copy = node[n->id];
         *copy = *n;
         copy->group = NULL;
+        map_set(&to->node_names, copy->name, copy);
         memset(&copy->attrs, 0, sizeof copy->attrs);
         memset(&copy->inputs, 0, sizeof copy->inputs);
         memset(&copy->outputs, 0, sizeof copy->outputs);

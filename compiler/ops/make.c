@@ -41,5 +41,5 @@ Tensor *op_make_reshape(Graph *g, const char *name, Tensor *x,
 
 Tensor *op_make_relayout(Graph *g, const char *name, Tensor *x)
 {
-    return make(g, graph_add_node(g, "Relayout", name, &x, 1, 1));
+    return make(g, graph_add_node(g, "assay::Relayout", name, &x, 1, 1));
 }

@@ -485,6 +485,13 @@ static void define_tile(DefineContext *c)
     stage_end(&b, expr_read(b.arena, x, index));
 }
 
+static void define_relayout(DefineContext *c)
+{
+    StageBuilder b;
+    stage_begin(&b, c->def, c->out[0]);
+    stage_end(&b, expr_read(b.arena, c->in[0], b.index));
+}
+
 static const AttrSpec reshape_attrs[] = {{"allowzero", ATTR_INT, false}, {0}};
 static const AttrSpec flatten_attrs[] = {{"axis", ATTR_INT, false}, {0}};
 static const AttrSpec dropout_attrs[] = {{"seed", ATTR_INT, false}, {0}};
@@ -532,6 +539,17 @@ ROW(expand, "Expand", 2, 2, 1, OP_INJECTIVE, NULL, infer_expand, define_expand,
     NULL, 13);
 ROW(tile, "Tile", 2, 2, 1, OP_INJECTIVE, NULL, infer_tile, define_tile, NULL,
     13);
+/* A copy into another memory layout; the layout pass makes these. */
+static const Op row_relayout = {.name = "Relayout",
+                                .domain = "assay",
+                                .min_inputs = 1,
+                                .max_inputs = 1,
+                                .min_outputs = 1,
+                                .max_outputs = 1,
+                                .traits = OP_ELEMENTWISE,
+                                .infer = infer_like_input,
+                                .define = define_relayout,
+                                .since = 1};
 
 const Op *const ops_shape[] = {&row_reshape,
                                &row_flatten,
@@ -539,6 +557,7 @@ const Op *const ops_shape[] = {&row_reshape,
                                &row_unsqueeze,
                                &row_identity,
                                &row_dropout,
+                               &row_relayout,
                                &row_shape,
                                &row_size,
                                &row_constant_of_shape,

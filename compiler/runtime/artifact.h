@@ -4,9 +4,6 @@
 
 #include "program/program.h"
 
-/* Constants packed in their layout, each at its offset: weights.bin. */
-bool artifact_write_weights(Diag *diag, const Program *program,
-                            const char *path);
 /* DIR/manifest.json, last of all files: it holds sizes and checksums of
  * DIR/`code` (model.so or model.a) and DIR/weights.bin. */
 bool artifact_write_manifest(Diag *diag, const Program *program,

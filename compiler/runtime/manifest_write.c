@@ -1,6 +1,5 @@
-/* Writes manifest.json and weights.bin from a Program. The text depends on
- * the Program and the files' contents only, so that the same input gives
- * the same bytes. */
+/* Writes manifest.json from a Program. The text depends on the Program and
+ * the files' contents only, so that the same input gives the same bytes. */
 #include "runtime/artifact.h"
 
 #include <errno.h>
@@ -17,91 +16,6 @@
 #include "base/layout.h"
 #include "runtime/abi.h"
 #include "targets/cpu.h"
-
-/* ---- weights ---------------------------------------------------------- */
-
-static bool write_error(Diag *diag, const char *path)
-{
-    return diag_error(diag, "cannot write %s: %s", path, strerror(errno));
-}
-
-static bool write_zeros(FILE *file, int64_t count)
-{
-    static const char zeros[4096];
-    while (count > 0) {
-        size_t size = count < 4096 ? (size_t)count : 4096;
-        if (fwrite(zeros, 1, size, file) != size)
-            return false;
-        count -= (int64_t)size;
-    }
-    return true;
-}
-
-typedef struct Slot {
-    int64_t offset;
-    int index;
-} Slot;
-
-static int compare_slots(const void *a, const void *b)
-{
-    const Slot *x = a, *y = b;
-    if (x->offset != y->offset)
-        return x->offset < y->offset ? -1 : 1;
-    return x->index - y->index;
-}
-
-static bool write_constants(FILE *file, const Program *program,
-                            const Slot *slots, int count)
-{
-    int64_t at = 0;
-    for (int i = 0; i < count; i++) {
-        const ProgramBuffer *b = &program->buffers.data[slots[i].index];
-        /* Equal constants may share a place: the first one is written. */
-        if (b->offset < at)
-            continue;
-        /* A scratch block a constant, not the size of all of them. */
-        void *packed = calloc(1, (size_t)(b->bytes ? b->bytes : 1));
-        if (!packed)
-            return false;
-        layout_pack(&b->layout, b->value, packed);
-        bool ok =
-            write_zeros(file, b->offset - at) &&
-            fwrite(packed, 1, (size_t)b->bytes, file) == (size_t)b->bytes;
-        free(packed);
-        if (!ok)
-            return false;
-        at = b->offset + b->bytes;
-    }
-    return write_zeros(file, program->weight_bytes - at);
-}
-
-bool artifact_write_weights(Diag *diag, const Program *program,
-                            const char *path)
-{
-    Slot *slots = ARENA_ARRAY(program->arena, Slot, program->buffers.count);
-    int count = 0;
-    for (int i = 0; i < program->buffers.count; i++) {
-        const ProgramBuffer *b = &program->buffers.data[i];
-        if (b->kind == PB_CONSTANT)
-            slots[count++] = (Slot){b->offset, i};
-    }
-    qsort(slots, (size_t)count, sizeof *slots, compare_slots);
-    FILE *file = fopen(path, "wb");
-    if (!file)
-        return write_error(diag, path);
-    errno = 0;
-    bool ok = write_constants(file, program, slots, count);
-    int fault = errno;
-    /* A full disk may show at close only. */
-    if (fclose(file) != 0 && ok) {
-        ok = false;
-        fault = errno;
-    }
-    errno = fault ? fault : ENOMEM;
-    return ok || write_error(diag, path);
-}
-
-/* ---- manifest --------------------------------------------------------- */
 
 static json_t *hash_json(uint64_t hash)
 {
@@ -306,5 +220,6 @@ bool artifact_write_manifest(Diag *diag, const Program *program,
     free(text);
     if (file && fclose(file) != 0)
         ok = false;
-    return ok || write_error(diag, path);
+    return ok ||
+           diag_error(diag, "cannot write %s: %s", path, strerror(errno));
 }

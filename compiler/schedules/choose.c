@@ -28,6 +28,25 @@ bool look_uses(const StageState *st, int axis, const Expr *x)
     return expr_uses_var(x, st->stage->axis[axis].var);
 }
 
+bool look_reads_own_point(const StageState *st, const Expr *x,
+                          const Buffer *buffer)
+{
+    if (x->kind == EX_READ && x->buffer == buffer) {
+        for (int i = 0; i < x->count; i++) {
+            bool is_own = x->arg[i]->kind == EX_VAR &&
+                          x->arg[i]->var == st->stage->axis[i].var;
+            if (!is_own && (buffer->dims[i] != 1 ||
+                            !expr_is_int(x->arg[i], 0)))
+                return false;
+        }
+        return x->count == st->stage->axis_count;
+    }
+    for (int i = 0; i < x->count; i++)
+        if (!look_reads_own_point(st, x->arg[i], buffer))
+            return false;
+    return true;
+}
+
 static bool try_collapse(Look *look, const char *a, const char *b)
 {
     Schedule *s = look->s;

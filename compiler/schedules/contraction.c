@@ -21,23 +21,6 @@ static const Expr *plain_read(const Expr *x)
     return x->kind == EX_READ ? x : NULL;
 }
 
-/* The output stage reads the accumulator at its own point. */
-static bool reads_at_own_point(const StageState *out, const Expr *x,
-                        const Buffer *acc)
-{
-    if (x->kind == EX_READ && x->buffer == acc) {
-        for (int i = 0; i < x->count; i++)
-            if (x->arg[i]->kind != EX_VAR ||
-                x->arg[i]->var != out->stage->axis[i].var)
-                return false;
-        return true;
-    }
-    for (int i = 0; i < x->count; i++)
-        if (!reads_at_own_point(out, x->arg[i], acc))
-            return false;
-    return true;
-}
-
 static bool analyse(const Look *look, Contraction *c)
 {
     if (look->reductions.count != 1)
@@ -49,8 +32,8 @@ static bool analyse(const Look *look, Contraction *c)
     if (strcmp(stage->reducer->name, "sum") || value->kind != EX_MUL ||
         stage->axis_count != c->out->stage->axis_count ||
         !dtype_is_float(value->dtype) ||
-        !reads_at_own_point(c->out, c->out->stage->value[0],
-                            stage->out[0]))
+        !look_reads_own_point(c->out, c->out->stage->value[0],
+                              stage->out[0]))
         return false;
     for (int i = 0; i < stage->axis_count; i++)
         if (stage->axis[i].extent != c->out->stage->axis[i].extent)

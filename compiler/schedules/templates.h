@@ -23,6 +23,9 @@ LoopAxis *look_axis(const StageState *st, const char *name);
 /* The output axis that is contiguous in memory (the innermost one of the
  * layout whose extent is above 1), -1 when all are 1. */
 int look_contiguous(const StageState *st);
+/* Every read of `buffer` in `x` is at the stage's own point. */
+bool look_reads_own_point(const StageState *st, const Expr *x,
+                          const Buffer *buffer);
 bool look_uses(const StageState *st, int axis, const Expr *x);
 /* Joins neighbouring axes as far as buffers allow. `except` keeps one axis
  * apart (NULL: none). */

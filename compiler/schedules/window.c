@@ -5,22 +5,6 @@
 
 #include "schedules/templates.h"
 
-static bool reads_plainly(const StageState *out, const Expr *x,
-                          const Buffer *acc)
-{
-    if (x->kind == EX_READ && x->buffer == acc) {
-        for (int i = 0; i < x->count; i++)
-            if (x->arg[i]->kind != EX_VAR ||
-                x->arg[i]->var != out->stage->axis[i].var)
-                return false;
-        return true;
-    }
-    for (int i = 0; i < x->count; i++)
-        if (!reads_plainly(out, x->arg[i], acc))
-            return false;
-    return true;
-}
-
 /* Every read either follows the axis along contiguous memory or does not
  * follow it at all. */
 static bool runs_along(const StageState *st, int axis, const Expr *x)
@@ -83,7 +67,7 @@ bool template_window(Look *look, bool *fits)
     const Stage *a = acc->stage, *o = out->stage;
     int v = look_contiguous(out);
     if (v < 0 || a->axis_count != o->axis_count ||
-        !reads_plainly(out, o->value[0], a->out[0]) ||
+        !look_reads_own_point(out, o->value[0], a->out[0]) ||
         !runs_along(acc, v, a->value[0]))
         return true;
     for (int i = 0; i < a->axis_count; i++)

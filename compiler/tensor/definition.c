@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "tensor/text.h"
+
 Definition *definition_new(Arena *arena, const char *name)
 {
     Definition *def = ARENA_NEW(arena, Definition);
@@ -17,8 +19,10 @@ Definition *definition_new(Arena *arena, const char *name)
 static bool is_reserved(const char *name)
 {
     static const char *const words[] = {
-        "in",  "const", "out", "temp", "sum",   "prod", "max",  "min",
-        "inf", "nan",   "f32", "f64",  "stage", "arg",  "with", NULL,
+        "in",       "const",  "out",   "temp",  "stage", "sum",
+        "prod",     "max",    "min",   "inf",   "nan",   "for",
+        "parallel", "vector", "unrolled", "if", "local", "register",
+        "shared",   NULL,
     };
     for (int i = 0; words[i]; i++)
         if (strcmp(words[i], name) == 0)
@@ -357,4 +361,37 @@ void definition_verify(const Definition *def)
         if (b->role != BUF_INPUT && !definition_producer(def, b))
             die("no stage writes %s of %s", b->name, def->name);
     }
+}
+
+static void print_axes(Str *out, const Axis *axis, int count)
+{
+    str_add(out, "[");
+    for (int i = 0; i < count; i++)
+        str_addf(out, "%s%s:%lld", i ? ", " : "", axis[i].var->name,
+                 (long long)axis[i].extent);
+    str_add(out, "]");
+}
+
+void definition_print(Str *out, const Definition *def)
+{
+    str_addf(out, "definition %s {\n", def->name);
+    for (int i = 0; i < def->buffers.count; i++)
+        buffer_print(out, def->buffers.data[i]);
+    for (int i = 0; i < def->stages.count; i++) {
+        const Stage *s = def->stages.data[i];
+        str_add(out, "  stage ");
+        for (int k = 0; k < s->value_count; k++)
+            str_addf(out, "%s%s", k ? " " : "", s->out[k]->name);
+        print_axes(out, s->axis, s->axis_count);
+        if (s->reducer) {
+            str_addf(out, " %s", s->reducer->name);
+            print_axes(out, s->reduce, s->reduce_count);
+        }
+        for (int k = 0; k < s->value_count; k++) {
+            str_add(out, k ? " ; " : " = ");
+            expr_print(out, s->value[k]);
+        }
+        str_add(out, "\n");
+    }
+    str_add(out, "}\n");
 }

@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/str.h"
+#include "tensor/text.h"
 
 static Stmt *stmt(Arena *a, StmtKind kind)
 {
@@ -97,7 +98,7 @@ static void print_stmt(Str *out, const Stmt *s, int depth)
     str_addf(out, "%*s}\n", depth * 2, "");
 }
 
-static void print_buffer(Str *out, const Buffer *b)
+void buffer_print(Str *out, const Buffer *b)
 {
     static const char *const roles[] = {
         [BUF_INPUT] = "in", [BUF_OUTPUT] = "out", [BUF_TEMP] = "temp"};
@@ -123,9 +124,9 @@ static void print_buffer(Str *out, const Buffer *b)
 static void print_without_name(Str *out, const Kernel *k)
 {
     for (int i = 0; i < k->params.count; i++)
-        print_buffer(out, k->params.data[i]);
+        buffer_print(out, k->params.data[i]);
     for (int i = 0; i < k->temps.count; i++)
-        print_buffer(out, k->temps.data[i]);
+        buffer_print(out, k->temps.data[i]);
     print_stmt(out, k->body, 1);
 }
 

@@ -160,7 +160,7 @@ static int set_up(void **state)
     f->program = make_program(f);
     build_code(f, model_code);
     assert_true(
-        artifact_write_weights(f->diag, f->program, join(f, "weights.bin")));
+        program_write_weights(f->program, f->diag, join(f, "weights.bin")));
     assert_true(
         artifact_write_manifest(f->diag, f->program, f->dir, "model.so"));
     *state = f;

@@ -1,0 +1,13 @@
+/* Accuracy on labelled data, of the very artifacts that were timed. */
+#ifndef ASSAY_HARNESS_ACCURACY_H
+#define ASSAY_HARNESS_ACCURACY_H
+
+#include "harness/measure.h"
+
+/* Top-1 of every mode that is right so far. Sets top1 and examples, or
+ * labels_missing; a suite model below its stated accuracy on all examples
+ * is MODE_WRONG. */
+void accuracy_measure(Arena *arena, const MeasurePlan *plan, const char *work,
+                      ModelResult *result);
+
+#endif

@@ -1,0 +1,376 @@
+/* assay check: an artifact's outputs against the reference.
+ *
+ * The reference evaluates the model as loaded, before any pass, node by
+ * node. Outputs decide; inner tensors are compared too and reported, so
+ * that a wrong output can be followed to where it starts. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "harness/check.h"
+#include "harness/command.h"
+#include "harness/common.h"
+#include "harness/inputs.h"
+#include "harness/launch.h"
+#include "harness/npy.h"
+#include "harness/options.h"
+#include "harness/replay.h"
+#include "harness/runner.h"
+
+static const char usage[] =
+    "Usage: assay check MODEL [--artifact DIR]... [options]\n"
+    "\n"
+    "Runs artifacts of a model on seeded inputs, compares their outputs with\n"
+    "the reference and prints a report as JSON. Without --artifact it\n"
+    "compiles the model first.\n"
+    "\n"
+    "  -a, --artifact DIR  what to check; may be repeated\n"
+    "  -s, --seed N        seed of the inputs (1)\n"
+    "  -t, --threads N     (physical cores)\n"
+    "      --replay        instead: does each kernel's printed definition\n"
+    "                      and trace give the same loops?\n" COMPILE_HELP
+    "\nExamples:\n"
+    "  assay check resnet18@64 --mode unfused\n"
+    "  assay check model.onnx --dim N=1 --artifact model/\n" EXIT_CODES_HELP;
+
+enum { OPT_REPLAY = OPT_COMMAND };
+
+static const struct option long_options[] = {
+    {"artifact", required_argument, NULL, 'a'},
+    {"seed", required_argument, NULL, 's'},
+    {"threads", required_argument, NULL, 't'},
+    {"replay", no_argument, NULL, OPT_REPLAY},
+    COMPILE_LONG,
+    {NULL, 0, NULL, 0},
+};
+
+typedef struct Check {
+    Arena *arena;
+    AssayCompiler *compiler;
+    CompileOptions compile;
+    const char *model, *work;
+    const char *artifacts[MAX_LIST];
+    int artifact_count;
+    long seed, threads;
+    bool replay;
+    const Graph *graph; /* as loaded */
+    Array **inputs;
+    const char **input_files; /* NAME=FILE */
+    ReferenceValues reference;
+    bool failed;
+} Check;
+
+/* ---- inputs ----------------------------------------------------------- */
+
+static bool make_input(Check *c, int index, Str *error)
+{
+    const Tensor *t = c->graph->inputs.data[index];
+    if (!type_is_static(&t->type)) {
+        Str type = {0};
+        type_print(&type, &t->type);
+        str_addf(error,
+                 "input \"%s\" is %s: give each named dimension a value "
+                 "with --dim NAME=VALUE\n",
+                 t->name, str_text(&type));
+        str_free(&type);
+        return false;
+    }
+    int64_t dims[MAX_RANK];
+    for (int i = 0; i < t->type.rank; i++)
+        dims[i] = t->type.dims[i].value;
+    Array *array = array_new(c->arena, t->type.dtype, t->type.rank, dims);
+    inputs_fill(array, (uint64_t)c->seed, index);
+    c->inputs[index] = array;
+    const char *file =
+        arena_printf(c->arena, "%s/input_%d.npy", c->work, index);
+    c->input_files[index] = arena_printf(c->arena, "%s=%s", t->name, file);
+    return npy_write(file, array, error);
+}
+
+static bool make_inputs(Check *c, Str *error)
+{
+    int count = c->graph->inputs.count;
+    c->inputs = ARENA_ARRAY(c->arena, Array *, count + 1);
+    c->input_files = ARENA_ARRAY(c->arena, const char *, count + 1);
+    for (int i = 0; i < count; i++)
+        if (!make_input(c, i, error))
+            return false;
+    return true;
+}
+
+/* ---- comparing -------------------------------------------------------- */
+
+/* JSON has no infinity; nothing is that large. */
+static json_t *number_json(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static bool same_type(const Array *a, const Array *b)
+{
+    return a->dtype == b->dtype && a->rank == b->rank &&
+           !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
+}
+
+static json_t *difference_json(const char *name, const Difference *d)
+{
+    json_t *row = json_object();
+    json_object_set_new(row, "name", json_string(name));
+    json_object_set_new(row, "agrees", json_boolean(d->agrees));
+    json_object_set_new(row, "max_error", number_json(d->max_error));
+    json_object_set_new(row, "max_excess", number_json(d->max_excess));
+    json_object_set_new(row, "sqnr_db", number_json(d->sqnr));
+    json_object_set_new(row, "rms", number_json(d->rms));
+    if (!d->agrees) {
+        json_object_set_new(row, "element", json_integer(d->worst));
+        json_object_set_new(row, "got", number_json(d->got));
+        json_object_set_new(row, "wanted", number_json(d->wanted));
+    }
+    return row;
+}
+
+/* Adds rows for the outputs that OUTPUT_DIR holds; false when one differs
+ * or is missing. */
+static bool check_outputs(Check *c, const ArtifactInfo *info, const char *dir,
+                          json_t *report, Str *reason)
+{
+    bool agrees = true;
+    double worst_error = 0, worst_excess = 0, worst_sqnr = INFINITY;
+    json_t *rows = json_array();
+    for (int i = 0; i < c->graph->outputs.count; i++) {
+        const Tensor *t = c->graph->outputs.data[i];
+        const Array *wanted = c->reference.by_id[t->id];
+        const char *file =
+            arena_printf(c->arena, "%s/%s.npy", dir,
+                         runner_file_name(c->arena, i < info->output_count
+                                                        ? info->outputs[i].name
+                                                        : t->name));
+        Array *got = npy_read(c->arena, file, reason);
+        if (!got || !same_type(got, wanted)) {
+            str_addf(reason, "output \"%s\": missing, or its type differs",
+                     t->name);
+            agrees = false;
+            continue;
+        }
+        Difference d = compare_arrays(got, wanted, tolerance_f32);
+        json_array_append_new(rows, difference_json(t->name, &d));
+        if (!d.agrees)
+            str_addf(reason,
+                     "output \"%s\": element %lld is %g, reference %g; ",
+                     t->name, (long long)d.worst, d.got, d.wanted);
+        agrees = agrees && d.agrees;
+        worst_error = fmax(worst_error, d.max_error);
+        worst_excess = fmax(worst_excess, d.max_excess);
+        worst_sqnr = fmin(worst_sqnr, d.sqnr);
+    }
+    json_object_set_new(report, "max_error", number_json(worst_error));
+    json_object_set_new(report, "max_excess", number_json(worst_excess));
+    json_object_set_new(report, "sqnr_db", number_json(worst_sqnr));
+    json_object_set_new(report, "outputs", rows);
+    return agrees;
+}
+
+/* The reference value of an inner tensor: that of its own name, else of the
+ * source that it stands for. A pass that folds a node away leaves both the
+ * node's names and those of what it was folded into; the right one is the
+ * closest. */
+static bool find_layer(Check *c, const ArtifactTensor *t, const Array *got,
+                       const char **name, Difference *best)
+{
+    bool found = false;
+    for (int i = -1; i < 0 || t->sources[i]; i++) {
+        const char *candidate = i < 0 ? t->name : t->sources[i];
+        const Tensor *source = graph_find_tensor(c->graph, candidate);
+        const Array *wanted = source ? c->reference.by_id[source->id] : NULL;
+        if (!wanted || !same_type(got, wanted))
+            continue;
+        Difference d = compare_arrays(got, wanted, tolerance_f32);
+        if (found && d.max_error >= best->max_error)
+            continue;
+        found = true;
+        *best = d;
+        *name = candidate;
+    }
+    return found;
+}
+
+static void check_layers(Check *c, const ArtifactInfo *info, const char *dir,
+                         json_t *report)
+{
+    json_t *rows = json_array();
+    double worst = INFINITY;
+    for (int i = 0; i < info->tensor_count; i++) {
+        const ArtifactTensor *t = &info->tensors[i];
+        Str ignored = {0};
+        Array *got = npy_read(
+            c->arena, arena_printf(c->arena, "%s/tensor_%04d.npy", dir, i),
+            &ignored);
+        str_free(&ignored);
+        const char *name;
+        Difference d;
+        if (!got || !find_layer(c, t, got, &name, &d))
+            continue;
+        json_array_append_new(rows, difference_json(name, &d));
+        worst = fmin(worst, d.sqnr);
+    }
+    json_object_set_new(report, "layers_sqnr_db", number_json(worst));
+    json_object_set_new(report, "layers", rows);
+}
+
+/* ---- one artifact ----------------------------------------------------- */
+
+static void check_artifact(Check *c, const char *dir, json_t *report)
+{
+    json_object_set_new(report, "artifact", json_string(dir));
+    ArtifactInfo info;
+    AssayError error;
+    Str reason = {0};
+    const char *out = arena_printf(c->arena, "%s/out", c->work);
+    const char *taps = arena_printf(c->arena, "%s/taps", c->work);
+    bool ok = false;
+    int code = -1;
+    json_t *ran = NULL;
+    if (artifact_read_info(c->arena, dir, &info, &error) != ASSAY_OK) {
+        str_add(&reason, error.text);
+    } else if (!make_folders(out) || !make_folders(taps)) {
+        str_addf(&reason, "no temporary folder: %s", strerror(errno));
+    } else {
+        Launch launch = {.artifact = dir,
+                         .inputs = c->input_files,
+                         .input_count = c->graph->inputs.count,
+                         .threads = (int)c->threads,
+                         .output = out,
+                         .taps = taps,
+                         .check_twice = true,
+                         .timeout = 600};
+        ran = launch_runner(c->arena, &launch, &code, &reason);
+    }
+    if (ran) {
+        ok = check_outputs(c, &info, out, report, &reason);
+        check_layers(c, &info, taps, report);
+        json_object_set(report, "output_hashes",
+                        json_object_get(ran, "outputs"));
+        json_object_set(report, "repeat_identical",
+                        json_object_get(ran, "repeat_identical"));
+        json_object_set(report, "inputs_untouched",
+                        json_object_get(ran, "inputs_untouched"));
+        if (code != 0) {
+            str_add(&reason, "a second run gives other outputs, or the "
+                             "inputs were written to");
+            ok = false;
+        }
+    }
+    json_object_set_new(report, "status",
+                        json_string(ok    ? "ok"
+                                    : ran ? "wrong"
+                                          : "broken"));
+    if (reason.length)
+        json_object_set_new(report, "reason", json_string(str_text(&reason)));
+    c->failed = c->failed || !ok;
+    json_decref(ran);
+    str_free(&reason);
+    /* The next artifact must not find this one's files. */
+    remove_temp_folder(out);
+    remove_temp_folder(taps);
+}
+
+static json_t *check_artifacts(Check *c, Str *error)
+{
+    double start = clock_now();
+    if (!make_inputs(c, error) ||
+        !reference_run(c->arena, c->graph, c->inputs, &c->reference, error))
+        return NULL;
+    json_t *report = json_pack(
+        "{s:s, s:f, s:f, s:f}", "model", c->model, "atol", tolerance_f32.atol,
+        "rtol", tolerance_f32.rtol, "reference_seconds", clock_now() - start);
+    json_t *rows = json_array();
+    for (int i = 0; i < c->artifact_count; i++) {
+        json_t *row = json_object();
+        check_artifact(c, c->artifacts[i], row);
+        json_array_append_new(rows, row);
+    }
+    json_object_set_new(report, "artifacts", rows);
+    return report;
+}
+
+/* ---- command ---------------------------------------------------------- */
+
+static int check_in(Check *c)
+{
+    if (!open_model(c->compiler, c->model, &c->compile))
+        return EXIT_BAD_INPUT;
+    if (c->replay) {
+        if (!assay_compile(c->compiler, &c->compile.assay)) {
+            fputs(assay_errors(c->compiler), stderr);
+            return EXIT_BAD_INPUT;
+        }
+        return replay_kernels(assay_program(c->compiler)) ? EXIT_FINE
+                                                          : EXIT_FAILED_CHECK;
+    }
+    if (!c->artifact_count) {
+        const char *dir = arena_printf(c->arena, "%s/artifact", c->work);
+        if (!assay_compile(c->compiler, &c->compile.assay) ||
+            !assay_write_artifact(c->compiler, dir)) {
+            fputs(assay_errors(c->compiler), stderr);
+            return EXIT_BAD_INPUT;
+        }
+        c->artifacts[c->artifact_count++] = dir;
+    }
+    c->graph = assay_source_graph(c->compiler);
+    Str error = {0};
+    json_t *report = check_artifacts(c, &error);
+    if (!report) {
+        int code = bad_input("%s: %s", c->model, str_text(&error));
+        str_free(&error);
+        return code;
+    }
+    json_dumpf(report, stdout, JSON_INDENT(1));
+    putchar('\n');
+    json_decref(report);
+    return c->failed ? EXIT_FAILED_CHECK : EXIT_FINE;
+}
+
+int cmd_check(int argc, char **argv)
+{
+    Check c = {.seed = 1};
+    compile_options_init(&c.compile);
+    int code;
+    while ((code = getopt_long(argc, argv, COMPILE_SHORT "a:s:t:h",
+                               long_options, NULL)) != -1) {
+        int taken = compile_options_take(&c.compile, code, optarg);
+        if (taken < 0)
+            return EXIT_BAD_INPUT;
+        if (taken)
+            continue;
+        bool ok = true;
+        if (code == 'h')
+            return fputs(usage, stdout), EXIT_FINE;
+        else if (code == 'a' && c.artifact_count < MAX_LIST)
+            c.artifacts[c.artifact_count++] = optarg;
+        else if (code == 's')
+            ok = parse_count("--seed", optarg, 0, 1L << 40, &c.seed);
+        else if (code == 't')
+            ok = parse_count("--threads", optarg, 1, 1024, &c.threads);
+        else if (code == OPT_REPLAY)
+            c.replay = true;
+        else
+            return bad_input("see assay check --help");
+        if (!ok)
+            return EXIT_BAD_INPUT;
+    }
+    if (optind + 1 != argc)
+        return fputs(usage, stderr), EXIT_BAD_INPUT;
+    c.model = argv[optind];
+    c.arena = arena_new();
+    c.work = make_temp_folder(c.arena);
+    if (!c.work)
+        return bad_input("no temporary folder: %s", strerror(errno));
+    c.compiler = assay_new();
+    int result = check_in(&c);
+    assay_free(c.compiler);
+    remove_temp_folder(c.work);
+    arena_free(c.arena);
+    return result;
+}

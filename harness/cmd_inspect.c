@@ -1,0 +1,228 @@
+/* assay inspect: every level of the compiler as text. */
+#include <stdio.h>
+#include <string.h>
+
+#include "codegen/codegen.h"
+#include "harness/command.h"
+#include "harness/common.h"
+#include "harness/options.h"
+#include "ops/op.h"
+
+static const char usage[] =
+    "Usage: assay inspect MODEL --show WHAT [options]\n"
+    "\n"
+    "WHAT is one of\n"
+    "  graph        the nodes, after all passes or after one (--after)\n"
+    "  source       the graph as loaded\n"
+    "  groups       what fusion put together\n"
+    "  program      kernel calls and buffers\n"
+    "  definition   each kernel as tensor expressions\n"
+    "  trace        each kernel's schedule\n"
+    "  loops        each kernel's loop nest\n"
+    "  llvm, asm, c each kernel's code\n"
+    "\n"
+    "      --after PASS    stop the passes there (graph, groups)\n"
+    "      --kernel NAME   kernels whose name contains NAME "
+    "only\n" COMPILE_HELP "\nExamples:\n"
+    "  assay inspect resnet18 --show graph --after batchnorm\n"
+    "  assay inspect resnet18 --show asm --kernel conv\n" EXIT_CODES_HELP;
+
+enum { OPT_SHOW = OPT_COMMAND, OPT_AFTER, OPT_KERNEL };
+
+static const struct option long_options[] = {
+    {"show", required_argument, NULL, OPT_SHOW},
+    {"after", required_argument, NULL, OPT_AFTER},
+    {"kernel", required_argument, NULL, OPT_KERNEL},
+    COMPILE_LONG,
+    {NULL, 0, NULL, 0},
+};
+
+/* ---- whole programs --------------------------------------------------- */
+
+static void print_groups(Str *out, const Graph *g)
+{
+    for (int i = 0; i < g->groups.count; i++) {
+        const Group *group = g->groups.data[i];
+        str_addf(out, "group %d", group->id);
+        if (group->anchor)
+            str_addf(out, " around %s", group->anchor->name);
+        str_add(out, ":");
+        for (int n = 0; n < group->nodes.count; n++)
+            str_addf(out, " %s(%s)", group->nodes.data[n]->op->name,
+                     group->nodes.data[n]->name);
+        str_add(out, "\n");
+    }
+}
+
+/* ---- kernels ---------------------------------------------------------- */
+
+static bool show_definition(Str *out, Diag *diag, const Program *program,
+                            const ProgramKernel *k)
+{
+    (void)diag, (void)program;
+    definition_print(out, k->def);
+    return true;
+}
+
+static bool show_trace(Str *out, Diag *diag, const Program *program,
+                       const ProgramKernel *k)
+{
+    (void)diag, (void)program;
+    str_add(out, k->trace);
+    return true;
+}
+
+static bool show_loops(Str *out, Diag *diag, const Program *program,
+                       const ProgramKernel *k)
+{
+    (void)diag, (void)program;
+    kernel_print(out, k->kernel);
+    return true;
+}
+
+static bool show_llvm(Str *out, Diag *diag, const Program *program,
+                      const ProgramKernel *k)
+{
+    return codegen_llvm_text(out, diag, k->kernel, program->target, false);
+}
+
+static bool show_asm(Str *out, Diag *diag, const Program *program,
+                     const ProgramKernel *k)
+{
+    return codegen_llvm_text(out, diag, k->kernel, program->target, true);
+}
+
+static bool show_c(Str *out, Diag *diag, const Program *program,
+                   const ProgramKernel *k)
+{
+    (void)diag, (void)program;
+    return codegen_c_text(out, k->kernel);
+}
+
+typedef bool (*KernelView)(Str *out, Diag *diag, const Program *program,
+                           const ProgramKernel *k);
+
+static const struct {
+    const char *name;
+    KernelView view;
+} views[] = {
+    {"definition", show_definition},
+    {"trace", show_trace},
+    {"loops", show_loops},
+    {"llvm", show_llvm},
+    {"asm", show_asm},
+    {"c", show_c},
+};
+enum { VIEW_COUNT = sizeof views / sizeof views[0] };
+
+static int show_kernels(Str *out, const Program *program, KernelView view,
+                        const char *filter)
+{
+    int shown = 0;
+    Arena *arena = arena_new();
+    Diag *diag = diag_new(arena, NULL);
+    bool ok = true;
+    for (int i = 0; i < program->kernels.count; i++) {
+        const ProgramKernel *k = &program->kernels.data[i];
+        if (filter && !strstr(k->kernel->name, filter))
+            continue;
+        str_addf(out, "%s# %s\n", shown++ ? "\n" : "", k->kernel->name);
+        ok = view(out, diag, program, k) && ok;
+    }
+    diag_print(diag);
+    arena_free(arena);
+    if (!shown) {
+        Str names = {0};
+        for (int i = 0; i < program->kernels.count; i++)
+            str_addf(&names, "\n  %s", program->kernels.data[i].kernel->name);
+        bad_input("--kernel %s: there is no such kernel; there are:%s",
+                  filter ? filter : "", str_text(&names));
+        str_free(&names);
+    }
+    return shown && ok ? EXIT_FINE : EXIT_BAD_INPUT;
+}
+
+/* ---- command ---------------------------------------------------------- */
+
+static int show(Str *out, const AssayCompiler *compiler, const char *what,
+                const char *kernel)
+{
+    if (!strcmp(what, "graph"))
+        graph_print(out, assay_graph(compiler), false);
+    else if (!strcmp(what, "groups"))
+        print_groups(out, assay_graph(compiler));
+    else if (!strcmp(what, "program"))
+        program_print(out, assay_program(compiler));
+    else
+        for (int i = 0; i < VIEW_COUNT; i++)
+            if (!strcmp(what, views[i].name))
+                return show_kernels(out, assay_program(compiler),
+                                    views[i].view, kernel);
+    return EXIT_FINE;
+}
+
+static bool is_view(const char *what)
+{
+    bool known = !strcmp(what, "source") || !strcmp(what, "graph") ||
+                 !strcmp(what, "groups") || !strcmp(what, "program");
+    for (int i = 0; i < VIEW_COUNT; i++)
+        known = known || !strcmp(what, views[i].name);
+    return known;
+}
+
+static int inspect(const char *model, const char *what, const char *kernel,
+                   const CompileOptions *o)
+{
+    AssayCompiler *compiler = assay_new();
+    Str out = {0};
+    int code = EXIT_BAD_INPUT;
+    if (!open_model(compiler, model, o)) {
+        /* reported */
+    } else if (!strcmp(what, "source")) {
+        graph_print(&out, assay_source_graph(compiler), false);
+        code = EXIT_FINE;
+    } else if (!assay_compile(compiler, &o->assay)) {
+        fputs(assay_errors(compiler), stderr);
+    } else {
+        code = show(&out, compiler, what, kernel);
+    }
+    fputs(str_text(&out), stdout);
+    str_free(&out);
+    assay_free(compiler);
+    return code;
+}
+
+int cmd_inspect(int argc, char **argv)
+{
+    CompileOptions o;
+    compile_options_init(&o);
+    const char *what = NULL, *kernel = NULL;
+    int c;
+    while ((c = getopt_long(argc, argv, COMPILE_SHORT "h", long_options,
+                            NULL)) != -1) {
+        int taken = compile_options_take(&o, c, optarg);
+        if (taken < 0)
+            return EXIT_BAD_INPUT;
+        if (taken)
+            continue;
+        if (c == 'h')
+            return fputs(usage, stdout), EXIT_FINE;
+        else if (c == OPT_SHOW)
+            what = optarg;
+        else if (c == OPT_AFTER)
+            o.assay.stop_after = optarg;
+        else if (c == OPT_KERNEL)
+            kernel = optarg;
+        else
+            return bad_input("see assay inspect --help");
+    }
+    if (optind + 1 != argc || !what)
+        return fputs(usage, stderr), EXIT_BAD_INPUT;
+    if (!is_view(what))
+        return bad_input("--show %s: see assay inspect --help", what);
+    bool graph_only = !strcmp(what, "graph") || !strcmp(what, "groups");
+    if (o.assay.stop_after && !graph_only)
+        return bad_input("--after and --stop-after go with --show graph or "
+                         "groups");
+    return inspect(argv[optind], what, kernel, &o);
+}

@@ -1,0 +1,18 @@
+/* What a result was measured on, and of which sources. */
+#ifndef ASSAY_HARNESS_FINGERPRINT_H
+#define ASSAY_HARNESS_FINGERPRINT_H
+
+#include <jansson.h>
+
+#include "base/arena.h"
+
+/* Processor, microcode, flags, governor, cores, kernel, LLVM, OpenBLAS's
+ * core, the C compiler. Results of machines that differ are not compared. */
+json_t *fingerprint_machine(void);
+/* A folder name for it: "intel-xeon-processor-2c-1a2b3c4d". */
+const char *fingerprint_name(Arena *arena, const json_t *machine);
+/* The commit's first 12 digits, with "-dirty" when the tree has changes, or
+ * "unknown" outside a repository. */
+const char *fingerprint_commit(Arena *arena);
+
+#endif

@@ -1,0 +1,265 @@
+/* See compiled.h. */
+#include "suites/unit/compiled.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "codegen/codegen.h"
+#include "evaluate.h"
+#include "ops/op.h"
+#include "reference/reference.h"
+#include "runtime/abi.h"
+
+static void fail_with(const Diag *diag, const char *what)
+{
+    for (int i = 0; i < diag->errors.count; i++)
+        print_message("%s\n", diag->errors.data[i]);
+    fail_msg("%s", what);
+}
+
+Graph *graph_from_text(Arena *arena, const char *text)
+{
+    Diag *diag = diag_new(arena, "test");
+    Graph *g = graph_parse(arena, diag, ops_builtin(), text);
+
+    if (!g)
+        fail_with(diag, "the graph does not parse");
+    return g;
+}
+
+Compiled compile_text(Arena *arena, const char *text, const char *target,
+                      const PassOptions *options, bool naive)
+{
+    PassOptions plain = {.opt_level = 2, .verify = true};
+    Compiled c = {.arena = arena};
+
+    c.source = graph_from_text(arena, text);
+    c.graph = graph_copy(arena, c.source);
+    c.diag = c.graph->diag;
+    c.target = target_find(arena, c.diag, target);
+    if (!c.target)
+        fail_with(c.diag, "no such target");
+    PassContext context = {
+        .graph = c.graph, .target = c.target, .evaluate = evaluate_node};
+    if (!passes_run(&context, options ? options : &plain, NULL, NULL))
+        fail_with(c.diag, "a pass fails");
+    c.program = program_build(arena, c.diag, c.graph, c.target, naive);
+    if (!c.program)
+        fail_with(c.diag, "the program cannot be built");
+    program_plan_memory(c.program);
+    program_verify(c.program);
+    return c;
+}
+
+Array *input_values(Arena *arena, const Graph *g, int index)
+{
+    const TensorType *type = &g->inputs.data[index]->type;
+    int64_t dims[MAX_RANK];
+    uint32_t seed = 12345u + (uint32_t)index * 7919u;
+
+    for (int i = 0; i < type->rank; i++)
+        dims[i] = type->dims[i].value;
+    Array *a = array_new(arena, type->dtype, type->rank, dims);
+    for (int64_t i = 0; i < array_count(a); i++) {
+        seed = seed * 1664525u + 1013904223u;
+        double unit = (double)(seed >> 8) / 16777216.0;
+        if (dtype_is_float(type->dtype))
+            array_set(a, i, unit * 4 - 2);
+        else
+            array_set_int(a, i,
+                          type->dtype == DT_BOOL ? unit < 0.5
+                                                 : (int64_t)(unit * 20) - 10);
+    }
+    return a;
+}
+
+/* The memory of one run: what the runtime would provide. */
+typedef struct Memory {
+    void **inputs, **outputs;
+    Array **results;
+    char *arena, *weights;
+} Memory;
+
+static Memory allocate(Compiled *c)
+{
+    const Program *p = c->program;
+    Memory m;
+
+    m.inputs = ARENA_ARRAY(c->arena, void *, p->input_count + 1);
+    m.outputs = ARENA_ARRAY(c->arena, void *, p->output_count + 1);
+    m.results = ARENA_ARRAY(c->arena, Array *, p->output_count + 1);
+    for (int i = 0; i < p->input_count; i++)
+        m.inputs[i] = input_values(c->arena, c->graph, i)->data;
+    for (int i = 0; i < p->buffers.count; i++) {
+        const ProgramBuffer *b = &p->buffers.data[i];
+        if (b->kind != PB_OUTPUT || b->alias_of >= 0)
+            continue;
+        Array *a = array_new(c->arena, b->dtype, b->rank, b->dims);
+        m.results[b->offset] = a;
+        m.outputs[b->offset] = a->data;
+    }
+    m.arena = arena_alloc(c->arena, (size_t)p->arena_bytes + 64);
+    m.weights = arena_alloc(c->arena, (size_t)p->weight_bytes + 64);
+    /* Garbage, so that nothing relies on memory being zero. */
+    memset(m.arena, 0xa5, (size_t)p->arena_bytes);
+    memset(m.weights, 0xa5, (size_t)p->weight_bytes);
+    for (int i = 0; i < p->buffers.count; i++) {
+        const ProgramBuffer *b = &p->buffers.data[i];
+        if (b->kind == PB_CONSTANT)
+            layout_pack(&b->layout, b->value, m.weights + b->offset);
+    }
+    return m;
+}
+
+static void *address(const Memory *m, const ProgramBuffer *b)
+{
+    switch (b->kind) {
+    case PB_INPUT:
+        return m->inputs[b->offset];
+    case PB_OUTPUT:
+        return m->outputs[b->offset];
+    case PB_CONSTANT:
+        return m->weights + b->offset;
+    case PB_ARENA:
+        return m->arena + b->offset;
+    }
+    return NULL;
+}
+
+Array **run_interpreted(Compiled *c)
+{
+    const Program *p = c->program;
+    Memory m = allocate(c);
+
+    for (int s = 0; s < p->steps.count; s++) {
+        const ProgramStep *step = &p->steps.data[s];
+        const Kernel *kernel = p->kernels.data[step->kernel].kernel;
+        void **data = ARENA_ARRAY(c->arena, void *, step->arg_count + 1);
+        for (int a = 0; a < step->arg_count; a++)
+            data[a] = address(&m, &p->buffers.data[step->args[a]]);
+        kernel_verify(kernel);
+        if (!kernel_interpret(kernel, data, c->diag)) {
+            Str text = {0};
+            kernel_print(&text, kernel);
+            print_message("%s", str_text(&text));
+            str_free(&text);
+            fail_with(c->diag, "the interpreter finds a fault");
+        }
+    }
+    return m.results;
+}
+
+static void run_serially(void *pool, AssayTask task, void *context,
+                         int64_t count)
+{
+    (void)pool;
+    /* In pieces, last first: iterations must not depend on order. */
+    for (int64_t i = count - 1; i >= 0; i--)
+        task(context, i, i + 1);
+}
+
+Array **run_compiled_c(Compiled *c, const char *dir)
+{
+    CodegenOptions options = {.jobs = 2};
+    const char **objects;
+    int count;
+    Memory m = allocate(c);
+    Str command = {0};
+
+    if (!codegen_c(c->program, c->diag, &options, dir, &objects, &count))
+        fail_with(c->diag, "the C backend fails");
+    /* No library at all: an undefined symbol is a fault. */
+    str_add(&command, "cc -shared -nostdlib -Wl,-z,defs");
+    for (int i = 0; i < count; i++)
+        str_addf(&command, " '%s'", objects[i]);
+    str_addf(&command, " -o '%s/model.so'", dir);
+    assert_int_equal(system(str_text(&command)), 0);
+    str_free(&command);
+    void *library =
+        dlopen(arena_printf(c->arena, "%s/model.so", dir), RTLD_NOW);
+    if (!library)
+        fail_msg("%s", dlerror());
+    void *symbol = dlsym(library, "assay_model_run");
+    int32_t *abi = dlsym(library, "assay_model_abi");
+    assert_non_null(symbol);
+    assert_non_null(abi);
+    assert_int_equal(*abi, ASSAY_ABI_VERSION);
+    AssayModelRun run;
+    memcpy(&run, &symbol, sizeof run);
+    AssayRun arguments = {.inputs = m.inputs,
+                          .outputs = m.outputs,
+                          .weights = m.weights,
+                          .arena = m.arena,
+                          .parallel_for = run_serially};
+    run(&arguments);
+    dlclose(library);
+    return m.results;
+}
+
+Array **run_reference(Arena *arena, const Graph *source)
+{
+    const Array **values =
+        ARENA_ARRAY(arena, const Array *, source->next_id + 1);
+    Array **results = ARENA_ARRAY(arena, Array *, source->outputs.count + 1);
+
+    for (int i = 0; i < source->tensors.count; i++)
+        values[source->tensors.data[i]->id] = source->tensors.data[i]->value;
+    for (int i = 0; i < source->inputs.count; i++)
+        values[source->inputs.data[i]->id] = input_values(arena, source, i);
+    for (int i = 0; i < source->nodes.count; i++) {
+        const Node *node = source->nodes.data[i];
+        RefCall call = {.arena = arena,
+                        .domain = node->op->domain,
+                        .op = node->op->name,
+                        .attrs = &node->attrs,
+                        .in_count = node->inputs.count,
+                        .out_count = node->outputs.count};
+        const Array **in =
+            ARENA_ARRAY(arena, const Array *, node->inputs.count + 1);
+        for (int k = 0; k < node->inputs.count; k++)
+            in[k] =
+                node->inputs.data[k] ? values[node->inputs.data[k]->id] : NULL;
+        call.in = in;
+        if (!reference_eval(&call))
+            fail_msg("%s", call.error);
+        for (int k = 0; k < node->outputs.count; k++)
+            if (node->outputs.data[k])
+                values[node->outputs.data[k]->id] = call.out[k];
+    }
+    for (int i = 0; i < source->outputs.count; i++)
+        results[i] = (Array *)values[source->outputs.data[i]->id];
+    return results;
+}
+
+void check_close(const char *what, const Array *got, const Array *want,
+                 double tolerance)
+{
+    int64_t count = array_count(want);
+    double square = 0;
+
+    assert_int_equal(got->dtype, want->dtype);
+    assert_int_equal(array_count(got), count);
+    for (int64_t i = 0; i < count; i++) {
+        double v = array_get(want, i);
+        square += isfinite(v) ? v * v : 0;
+    }
+    double rms = count ? sqrt(square / (double)count) : 0;
+    for (int64_t i = 0; i < count; i++) {
+        double g = array_get(got, i), w = array_get(want, i);
+        bool ok = dtype_is_float(want->dtype)
+                      ? (isnan(w) && isnan(g)) || g == w ||
+                            fabs(g - w) <= tolerance * (rms + fabs(w))
+                      : array_get_int(got, i) == array_get_int(want, i);
+        if (!ok)
+            fail_msg("%s: element %lld is %.9g, the reference %.9g", what,
+                     (long long)i, g, w);
+    }
+}

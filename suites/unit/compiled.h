@@ -1,0 +1,36 @@
+/* Test helper: a graph through the compiler and run in this process, beside
+ * the reference on the source graph. */
+#ifndef ASSAY_UNIT_COMPILED_H
+#define ASSAY_UNIT_COMPILED_H
+
+#include "passes/passes.h"
+#include "program/program.h"
+
+typedef struct Compiled {
+    Arena *arena;
+    Diag *diag;
+    Graph *source; /* as parsed */
+    Graph *graph;  /* after the passes */
+    Program *program;
+    const Target *target;
+} Compiled;
+
+/* Parses the text; inputs of unknown content get values from a fixed
+ * sequence. Fails the test with the diagnostics. */
+Graph *graph_from_text(Arena *arena, const char *text);
+/* Runs the passes on a copy, in place of `source` options may be NULL. */
+Compiled compile_text(Arena *arena, const char *text, const char *target,
+                      const PassOptions *options, bool naive);
+/* Deterministic values for graph input `index`. */
+Array *input_values(Arena *arena, const Graph *g, int index);
+/* Every step through kernel_interpret; returns the outputs, row-major. */
+Array **run_interpreted(Compiled *c);
+/* The same through a shared object made by `codegen`. */
+Array **run_compiled_c(Compiled *c, const char *dir);
+/* Every node of the source graph through its oracle. */
+Array **run_reference(Arena *arena, const Graph *source);
+/* |a - b| <= tolerance * (rms(b) + |b|), integers exactly. */
+void check_close(const char *what, const Array *got, const Array *want,
+                 double tolerance);
+
+#endif

@@ -1,0 +1,124 @@
+/* The expansions of elementary functions against double precision, in the
+ * units stated at the top of compiler/tensor/math.c. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "codegen/codegen.h"
+#include "schedules/schedule.h"
+
+enum { COUNT = 1 << 16 };
+
+/* out[i] = kind(in[i]) over COUNT elements, compiled for the baseline. */
+static void run(ExprKind kind, const float *in, float *out)
+{
+    Arena *a = arena_new();
+    Diag *diag = diag_new(a, NULL);
+    Definition *def = definition_new(a, "math");
+    int64_t dims[] = {COUNT};
+    Buffer *x = definition_add_buffer(def, "x", BUF_INPUT, DT_F32, 1, dims);
+    Buffer *y = definition_add_buffer(def, "y", BUF_OUTPUT, DT_F32, 1, dims);
+    StageBuilder b;
+    stage_begin(&b, def, y);
+    stage_end(&b, expr_unary(a, kind, expr_read(a, x, b.index)));
+    Schedule *s = schedule_new(a, diag, def);
+    assert_true(schedule_vectorize(s, "y", "i"));
+    void *data[] = {(void *)in, out};
+    assert_true(codegen_llvm_evaluate(schedule_lower(s, a), data, diag));
+    arena_free(a);
+}
+
+static double ulps(float got, double want)
+{
+    float rounded = (float)want;
+    if (isnan(want))
+        return isnan(got) ? 0 : INFINITY;
+    if (isinf(rounded) || isinf(got))
+        return got == rounded ? 0 : INFINITY;
+    double unit = ldexp(1, -149);
+    if (fabs(want) > 0x1p-126)
+        unit = ldexp(1, ilogb(want) - 23);
+    return fabs((double)got - want) / unit;
+}
+
+static float in[COUNT], out[COUNT];
+
+/* Points spread over [low, high], a few special values first. */
+static void check(ExprKind kind, double (*exact)(double), double low,
+                  double high, double bound)
+{
+    const float special[] = {0.0f,     -0.0f,   1.0f,      -1.0f,
+                             INFINITY, -INFINITY, NAN,     1e-40f,
+                             1e-30f,   -1e-30f, 3.4e38f,   -3.4e38f};
+    const int n = sizeof special / sizeof *special;
+    for (int i = 0; i < COUNT; i++)
+        in[i] = (float)(low + (high - low) * i / (COUNT - 1));
+    memcpy(in, special, sizeof special);
+    run(kind, in, out);
+    double worst = 0;
+    int at = 0;
+    bool trig = kind == EX_SIN || kind == EX_COS;
+    for (int i = 0; i < COUNT; i++) {
+        if (trig && i < n && !(fabsf(in[i]) < 1e5f))
+            continue;
+        double e = ulps(out[i], exact((double)in[i]));
+        if (e > worst) {
+            worst = e;
+            at = i;
+        }
+    }
+    if (worst > bound)
+        fail_msg("%s(%.9g) = %.9g is %.2f ulp off, stated are %.2f",
+                 expr_kind_name(kind), (double)in[at], (double)out[at],
+                 worst, bound);
+}
+
+static void test_exp(void **state)
+{
+    (void)state;
+    check(EX_EXP, exp, -110, 95, 2);
+    check(EX_EXP, exp, -1, 1, 2);
+}
+
+static void test_log(void **state)
+{
+    (void)state;
+    check(EX_LOG, log, 0, 4, 2);
+    check(EX_LOG, log, 1e-39, 1e-37, 2);
+    check(EX_LOG, log, 1, 1e30, 2);
+}
+
+static void test_erf(void **state)
+{
+    (void)state;
+    check(EX_ERF, erf, -5, 5, 2);
+    check(EX_ERF, erf, -1e-3, 1e-3, 2);
+}
+
+static void test_tanh(void **state)
+{
+    (void)state;
+    check(EX_TANH, tanh, -12, 12, 3);
+    check(EX_TANH, tanh, -1e-3, 1e-3, 3);
+}
+
+static void test_trigonometry(void **state)
+{
+    (void)state;
+    check(EX_SIN, sin, -1e4, 1e4, 2);
+    check(EX_COS, cos, -1e4, 1e4, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_exp),  cmocka_unit_test(test_log),
+        cmocka_unit_test(test_erf),  cmocka_unit_test(test_tanh),
+        cmocka_unit_test(test_trigonometry),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

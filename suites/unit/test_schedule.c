@@ -1,0 +1,366 @@
+/* Schedules: for a list of definitions and several targets' facts, the
+ * chosen schedule gives what the naive one gives, its trace replays on the
+ * parsed definition to the same loops, and loops parse back. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "codegen/codegen.h"
+#include "schedules/choose.h"
+
+typedef struct Case {
+    const char *name, *text;
+    /* Layouts the graph would fix: "buffer layout", NULL ends. */
+    const char *pack[6];
+} Case;
+
+static const Case cases[] = {
+    {"convolution with residual, odd channels and borders",
+     "definition conv {\n"
+     "  in x f32[1, 5, 9, 13]\n  const w f32[24, 5, 3, 3]\n"
+     "  const b f32[24]\n  temp t f32[1, 24, 9, 13]\n"
+     "  in r f32[1, 24, 9, 13]\n  out y f32[1, 24, 9, 13]\n"
+     "  stage t[n:1, o:24, h:9, w:13] sum[c:5, kh:3, kw:3] = (x[n, c, "
+     "((h + kh) + -1), ((w + kw) + -1) | 0.0] * w[o, c, kh, kw])\n"
+     "  stage y[n:1, o:24, h:9, w:13] = max(((t[n, o, h, w] + b[o]) + "
+     "r[0, o, h, w]), 0.0)\n}\n",
+     {"x [0 2+1+1 3+1+1 1]", "r [0 2 3 1]", "y [0 2+1+1 3+1+1 1]"}},
+    {"convolution without borders reads its padding guarded",
+     "definition conv {\n"
+     "  in x f32[2, 3, 8, 7]\n  const w f32[17, 3, 5, 5]\n"
+     "  out y f32[2, 17, 4, 4]\n"
+     "  stage y[n:2, o:17, h:4, w:4] sum[c:3, kh:5, kw:5] = (x[n, c, "
+     "(((h * 2) + kh) + -2), (((w * 2) + kw) + -2) | 0.0] * "
+     "w[o, c, kh, kw])\n}\n",
+     {"x [0 2 3 1]", "y [0 2 3 1]"}},
+    {"convolution in row-major layout",
+     "definition conv {\n"
+     "  in x f32[1, 3, 8, 20]\n  const w f32[4, 3, 3, 3]\n"
+     "  out y f32[1, 4, 8, 20]\n"
+     "  stage y[n:1, o:4, h:8, w:20] sum[c:3, kh:3, kw:3] = (x[n, c, "
+     "((h + kh) + -1), ((w + kw) + -1) | 0.0] * w[o, c, kh, kw])\n}\n",
+     {0}},
+    {"pointwise convolution over joined pixels, uneven panels",
+     "definition conv {\n"
+     "  in x f32[1, 33, 7, 7]\n  const w f32[100, 33, 1, 1]\n"
+     "  out y f32[1, 100, 7, 7]\n"
+     "  stage y[n:1, o:100, h:7, w:7] sum[c:33, kh:1, kw:1] = (x[n, c, "
+     "(h + kh), (w + kw)] * w[o, c, kh, kw])\n}\n",
+     {"x [0 2 3 1]", "y [0 2 3 1]"}},
+    {"depthwise convolution",
+     "definition dw {\n"
+     "  in x f32[1, 19, 9, 9]\n  const w f32[19, 1, 3, 3]\n"
+     "  out y f32[1, 19, 5, 5]\n"
+     "  stage y[n:1, o:19, h:5, w:5] sum[kh:3, kw:3] = (x[n, o, "
+     "(((h * 2) + kh) + -1), (((w * 2) + kw) + -1) | 0.0] * "
+     "w[o, 0, kh, kw])\n}\n",
+     {"x [0 2+1+1 3+1+1 1]", "y [0 2 3 1]"}},
+    {"max pooling with guarded edges",
+     "definition pool {\n"
+     "  in x f32[1, 10, 7, 7]\n  out y f32[1, 10, 4, 4]\n"
+     "  stage y[n:1, o:10, h:4, w:4] max[kh:3, kw:3] = x[n, o, "
+     "(((h * 2) + kh) + -1), (((w * 2) + kw) + -1) | -inf]\n}\n",
+     {"x [0 2 3 1]", "y [0 2+1+1 3+1+1 1]"}},
+    {"matrix product by a constant, one row",
+     "definition mm {\n"
+     "  in x f32[1, 70]\n  const w f32[70, 130]\n  out y f32[1, 130]\n"
+     "  stage y[i:1, j:130] sum[k:70] = (x[i, k] * w[k, j])\n}\n",
+     {0}},
+    {"batched product of two tensors",
+     "definition mm {\n"
+     "  in x f32[2, 3, 11, 9]\n  in w f32[2, 3, 9, 21]\n"
+     "  out y f32[2, 3, 11, 21]\n"
+     "  stage y[n:2, o:3, h:11, w:21] sum[k:9] = (x[n, o, h, k] * "
+     "w[n, o, k, w])\n}\n",
+     {0}},
+    {"product with the second operand transposed",
+     "definition mm {\n"
+     "  in x f32[5, 12]\n  in w f32[37, 12]\n  out y f32[5, 37]\n"
+     "  stage y[i:5, j:37] sum[k:12] = (x[i, k] * w[j, k])\n}\n",
+     {0}},
+    {"softmax of rows",
+     "definition softmax {\n"
+     "  in x f32[6, 77]\n  temp m f32[6, 1]\n  temp s f32[6, 1]\n"
+     "  out y f32[6, 77]\n"
+     "  stage m[i:6, j:1] max[k:77] = x[i, k]\n"
+     "  stage s[i:6, j:1] sum[k:77] = exp((x[i, k] - m[i, 0]))\n"
+     "  stage y[i:6, j:77] = (exp((x[i, j] - m[i, 0])) / s[i, 0])\n}\n",
+     {0}},
+    {"mean over the last axis",
+     "definition mean {\n"
+     "  in x f32[4, 5, 100]\n  temp s f32[4, 5]\n  out y f32[4, 5]\n"
+     "  stage s[i:4, j:5] sum[k:100] = x[i, j, k]\n"
+     "  stage y[i:4, j:5] = (s[i, j] * 0.01)\n}\n",
+     {0}},
+    {"index of the largest",
+     "definition argmax {\n"
+     "  in x f32[3, 40]\n  temp v f32[3]\n  out y i64[3]\n"
+     "  stage v y[i:3] arg_max_first[k:40] = x[i, k] ; k\n}\n",
+     {0}},
+    {"elementwise with broadcasting and concatenation",
+     "definition cat {\n"
+     "  in a f32[2, 3, 5]\n  in b f32[2, 4, 5]\n  in c f32[5]\n"
+     "  out y f32[2, 7, 5]\n"
+     "  stage y[i:2, j:7, l:5] = (select(lt(j, 3), a[i, j, l], "
+     "b[i, (j + -3), l]) * sqrt(abs(c[l])))\n}\n",
+     {0}},
+    {"a long vector of integers",
+     "definition ints {\n"
+     "  in a i64[5000]\n  out y i64[5000]\n"
+     "  stage y[i:5000] = ((a[i] / 3) + (i % 7))\n}\n",
+     {0}},
+    {"a scalar",
+     "definition scalar {\n"
+     "  in a f32[]\n  out y f32[]\n  stage y[] = (a[] + 1.0)\n}\n",
+     {0}},
+    {"an empty tensor",
+     "definition empty {\n"
+     "  in a f32[0, 3]\n  out y f32[0, 3]\n"
+     "  stage y[i:0, j:3] = (a[i, j] + 1.0)\n}\n",
+     {0}},
+    {"a sum over nothing",
+     "definition nothing {\n"
+     "  in a f32[4, 0]\n  in b f32[0, 5]\n  out y f32[4, 5]\n"
+     "  stage y[i:4, j:5] sum[k:0] = (a[i, k] * b[k, j])\n}\n",
+     {0}},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static const Target facts[] = {
+    {.name = "wide", .vector_bytes = 64, .vector_registers = 32,
+     .has_fma = true},
+    {.name = "middle", .vector_bytes = 32, .vector_registers = 16,
+     .has_fma = true},
+    {.name = "narrow", .vector_bytes = 16, .vector_registers = 16},
+};
+
+static void apply_packs(Schedule *s, const Case *c)
+{
+    for (int i = 0; i < 6 && c->pack[i]; i++)
+        assert_true(schedule_replay(
+            s, arena_printf(arena_new(), "pack %s", c->pack[i])));
+}
+
+/* Storage for each parameter; inputs filled, row-major in `arrays`. */
+static void **make_data(Arena *a, const Kernel *k)
+{
+    void **data = ARENA_ARRAY(a, void *, k->params.count + 1);
+    for (int i = 0; i < k->params.count; i++) {
+        const Buffer *b = k->params.data[i];
+        size_t bytes = (size_t)buffer_size(b) * dtype_size(b->dtype);
+        data[i] = arena_alloc(a, bytes + 64);
+        if (b->role != BUF_INPUT) {
+            memset(data[i], 0xff, bytes);
+            continue;
+        }
+        Array *x = array_new(a, b->dtype, b->rank, b->dims);
+        uint32_t seed = 77 + (uint32_t)i;
+        for (int64_t e = 0; e < array_count(x); e++) {
+            seed = seed * 1664525 + 1013904223;
+            double v = (double)(int32_t)seed / 2147483648.0;
+            array_set(x, e, dtype_is_float(b->dtype) ? v : v * 1000);
+        }
+        layout_pack(&b->layout, x, data[i]);
+    }
+    return data;
+}
+
+static Array *output_of(Arena *a, const Kernel *k, void *const *data)
+{
+    for (int i = 0; i < k->params.count; i++) {
+        const Buffer *b = k->params.data[i];
+        if (b->role != BUF_OUTPUT)
+            continue;
+        /* Dimensions may have been joined; elements keep their order. */
+        Array *y = array_new(a, b->dtype, b->rank, b->dims);
+        layout_unpack(&b->layout, data[i], y);
+        return y;
+    }
+    return NULL;
+}
+
+static void compare(const Case *c, const char *what, const Array *got,
+                    const Array *want)
+{
+    assert_int_equal(array_count(got), array_count(want));
+    for (int64_t i = 0; i < array_count(want); i++) {
+        double g = array_get(got, i), w = array_get(want, i);
+        if (!(fabs(g - w) <= 1e-5 + 1e-5 * fabs(w)))
+            fail_msg("%s, %s: element %lld is %g, naive gives %g", c->name,
+                     what, (long long)i, g, w);
+    }
+}
+
+/* The border of an output must hold zeros. */
+static void check_border(const Case *c, const Kernel *k, void *const *data)
+{
+    for (int i = 0; i < k->params.count; i++) {
+        const Buffer *b = k->params.data[i];
+        if (b->role != BUF_OUTPUT || b->rank != 4 ||
+            !layout_has_border(&b->layout))
+            continue;
+        int64_t at[4] = {0};
+        for (at[2] = -b->layout.lo[2];
+             at[2] < b->dims[2] + b->layout.hi[2]; at[2]++)
+            for (at[3] = -b->layout.lo[3];
+                 at[3] < b->dims[3] + b->layout.hi[3]; at[3]++) {
+                bool inside = at[2] >= 0 && at[2] < b->dims[2] &&
+                              at[3] >= 0 && at[3] < b->dims[3];
+                const float *f = data[i];
+                if (!inside &&
+                    f[layout_offset(&b->layout, 4, b->dims, at)] != 0)
+                    fail_msg("%s: the border is not zero", c->name);
+            }
+    }
+}
+
+static void check_case(const Case *c, const Target *target)
+{
+    Arena *a = arena_new();
+    Diag *diag = diag_new(a, NULL);
+    Definition *def = definition_parse(a, diag, c->text);
+    if (!def)
+        fail_msg("%s: %s", c->name, diag->errors.data[0]);
+    definition_verify(def);
+
+    Schedule *naive = schedule_new(a, diag, def);
+    Kernel *plain = schedule_lower(naive, a);
+    kernel_verify(plain);
+    void **data = make_data(a, plain);
+    if (!kernel_interpret(plain, data, diag))
+        fail_msg("%s: %s", c->name, diag->errors.data[0]);
+    Array *want = output_of(a, plain, data);
+
+    Schedule *s = schedule_new(a, diag, def);
+    apply_packs(s, c);
+    assert_true(schedule_choose(s, target));
+    Kernel *k = schedule_lower(s, a);
+    kernel_verify(k);
+    void **tuned = make_data(a, k);
+    if (!kernel_interpret(k, tuned, diag))
+        fail_msg("%s for %s: %s", c->name, target->name,
+                 diag->errors.data[0]);
+    compare(c, target->name, output_of(a, k, tuned), want);
+    check_border(c, k, tuned);
+
+    if (!target->has_fma) {
+        void **compiled = make_data(a, k);
+        if (!codegen_llvm_evaluate(k, compiled, diag))
+            fail_msg("%s: %s", c->name, diag->errors.data[0]);
+        compare(c, "compiled", output_of(a, k, compiled), want);
+        check_border(c, k, compiled);
+    }
+
+    /* Definition and trace, printed, give the same loops. */
+    Str text = {0}, trace = {0}, loops = {0}, again = {0};
+    definition_print(&text, def);
+    Definition *parsed = definition_parse(a, diag, str_text(&text));
+    assert_non_null(parsed);
+    schedule_print_trace(&trace, s);
+    Schedule *replayed = schedule_new(a, diag, parsed);
+    if (!schedule_replay(replayed, str_text(&trace)))
+        fail_msg("%s: %s", c->name, diag->errors.data[0]);
+    assert_true(schedule_lower(replayed, a)->hash == k->hash);
+
+    kernel_print(&loops, k);
+    Kernel *read = kernel_parse(a, diag, str_text(&loops));
+    if (!read)
+        fail_msg("%s: loops do not parse: %s", c->name,
+                 diag->errors.data[0]);
+    kernel_print(&again, read);
+    assert_string_equal(str_text(&loops), str_text(&again));
+    assert_true(read->hash == k->hash);
+    str_free(&text);
+    str_free(&trace);
+    str_free(&loops);
+    str_free(&again);
+    arena_free(a);
+}
+
+static void test_cases(void **state)
+{
+    (void)state;
+    for (int i = 0; i < CASES; i++)
+        for (size_t t = 0; t < sizeof facts / sizeof *facts; t++)
+            check_case(&cases[i], &facts[t]);
+}
+
+/* The contraction template must fit these, not fall back. */
+static void test_templates_fit(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 9; i++) {
+        Arena *a = arena_new();
+        Diag *diag = diag_new(a, NULL);
+        Definition *def = definition_parse(a, diag, cases[i].text);
+        Schedule *s = schedule_new(a, diag, def);
+        Str trace = {0};
+        apply_packs(s, &cases[i]);
+        assert_true(schedule_choose(s, &facts[0]));
+        schedule_print_trace(&trace, s);
+        if (!strstr(str_text(&trace), "register"))
+            fail_msg("%s: no register tile in\n%s", cases[i].name,
+                     str_text(&trace));
+        str_free(&trace);
+        arena_free(a);
+    }
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    Arena *a = arena_new();
+    Diag *diag = diag_new(a, NULL);
+    Definition *def = definition_parse(a, diag, cases[6].text);
+    Schedule *s = schedule_new(a, diag, def);
+    assert_false(schedule_split(s, "z", "i", 4));
+    assert_false(schedule_split(s, "y", "q", 4));
+    assert_false(schedule_split(s, "y", "j", 0));
+    assert_false(schedule_inline(s, "y"));
+    assert_false(schedule_parallel(s, "y", "j"));
+    assert_false(schedule_vectorize(s, "y", "k"));
+    assert_false(schedule_reorder(s, "y", "i j"));
+    assert_false(schedule_replay(s, "frobnicate y\n"));
+    assert_int_equal(diag->errors.count, 8);
+    assert_true(schedule_split(s, "y", "j", 64));
+    /* The remainder of 130 by 64 needs its outer loop first. */
+    assert_false(schedule_reorder(s, "y", "i j.i j.o k"));
+    arena_free(a);
+}
+
+static void test_interpreter_checks(void **state)
+{
+    (void)state;
+    Arena *a = arena_new();
+    Diag *diag = diag_new(a, NULL);
+    Kernel *k = kernel_parse(a, diag,
+                             "kernel k {\n  in x f32[4]\n  out y f32[4]\n"
+                             "  for i0 5 {\n    y[i0] = x[i0]\n  }\n}\n");
+    float x[5] = {0}, y[5];
+    void *data[] = {x, y};
+    assert_non_null(k);
+    assert_false(kernel_interpret(k, data, diag));
+    assert_non_null(strstr(diag->errors.data[0], "x at 4"));
+    k = kernel_parse(a, diag,
+                     "kernel k {\n  out y f32[1]\n  temp local t f32[1]\n"
+                     "  y[0] = t[0]\n}\n");
+    void *only[] = {y};
+    assert_false(kernel_interpret(k, only, diag));
+    assert_non_null(strstr(diag->errors.data[1], "before it is written"));
+    arena_free(a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cases),
+        cmocka_unit_test(test_templates_fit),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_interpreter_checks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
