@@ -718,19 +718,18 @@ static void test_bad_files(void **state)
     }
 }
 
-/* Imports a model and infers its types; prints what is wrong. */
-static bool try_model(Builder *b, const char *path)
+/* Imports a model and infers its types; prints what is wrong. The text
+ * form of small ones must read back. */
+static bool try_model(const char *path, bool is_small)
 {
     Arena *arena = arena_new();
     Diag *diag = diag_new(arena, path);
     Graph *g = onnx_import(arena, diag, ops_builtin(), path, NULL, 0);
     bool ok = g && ops_infer_graph(g);
-    (void)b;
     if (ok)
         graph_verify(g);
     diag_print(diag);
-    if (ok) {
-        /* The printed form is the same after a round trip. */
+    if (ok && is_small) {
         Str once = {0}, twice = {0};
         graph_print(&once, g, true);
         Graph *copy = graph_parse(arena, diag, ops_builtin(), str_text(&once));
@@ -780,8 +779,9 @@ static void test_cases(void **state)
             continue;
         }
         bool ok =
-            try_model(b, arena_printf(b->arena, "%s/cases/cases/%s/model.onnx",
-                                      shared, names[i]));
+            try_model(arena_printf(b->arena, "%s/cases/cases/%s/model.onnx",
+                                   shared, names[i]),
+                      true);
         if (!ok)
             print_error("%s is refused\n", names[i]);
         passed += ok;
@@ -804,8 +804,9 @@ static void test_models(void **state)
     if (!shared)
         return;
     for (size_t i = 0; i < sizeof models / sizeof *models; i++)
-        if (!try_model(b, arena_printf(b->arena, "%s/models/%s.onnx", shared,
-                                       models[i])))
+        if (!try_model(
+                arena_printf(b->arena, "%s/models/%s.onnx", shared, models[i]),
+                false))
             fail_msg("%s", models[i]);
 }
 
