@@ -141,6 +141,9 @@ bool node_alias_layout(Arena *scratch, const Node *node, Layout *layout)
     if (!x || !y || x->value || !node_is_pure(node) ||
         !type_is_static(&x->type) || !type_is_static(&y->type))
         return false;
+    /* No layout was chosen, or one with blocks: nothing to reason about. */
+    if (x->layout.count != x->type.rank)
+        return false;
     tensor_dims(&x->type, in_dims);
     tensor_dims(&y->type, out_dims);
     Layout from = layout_of(x);
