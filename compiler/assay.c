@@ -143,6 +143,8 @@ bool assay_compile(AssayCompiler *c, const AssayOptions *options)
         return false;
     if (options->stop_after)
         return true;
+    if (!ops_check_lowerable(c->graph))
+        return false;
     double start = now();
     bool naive = options->naive || options->opt_level == 0;
     c->program = program_build(c->arena, c->diag, c->graph, c->target,
