@@ -33,7 +33,10 @@ typedef enum OpTrait {
      * scaling the weights of channel c. See Op.channel_axis. */
     OP_LINEAR_WEIGHTS = 1 << 8,
     /* Depends on anything but inputs and attributes; never folded. */
-    OP_IMPURE = 1 << 9
+    OP_IMPURE = 1 << 9,
+    /* The result follows from the types of the inputs: where these are
+     * static, `decompose` makes it a constant. */
+    OP_TYPE_ONLY = 1 << 10
 } OpTrait;
 
 typedef struct AttrSpec {

@@ -46,6 +46,13 @@ void pass_infer(PassContext *c)
         Node *node = g->nodes.data[i];
         if (has_unknown_input(node) || !op_infer(g, node))
             continue;
+        /* The shape of a tensor, whatever its elements are. */
+        if ((node->op->traits & OP_TYPE_ONLY) && node->op->decompose &&
+            node->op->decompose(g, node)) {
+            i--; /* the node is gone */
+            changed = true;
+            continue;
+        }
         if (!c->evaluate || !is_shape_arithmetic(node))
             continue;
         const Array **values =

@@ -166,7 +166,7 @@ static bool order_accumulator(Look *look, const Contraction *c)
         data = data->arg[0];
     int n = acc->stage->reduce_count, spatial = acc->stage->axis_count;
     int last = n - 1;
-    if (data->kind == EX_READ) {
+    if (data->kind == EX_READ && !look->exact) {
         const Layout *l = &data->buffer->layout;
         int d = l->dim[l->count - 1].axis;
         for (int i = 0; i < n; i++)
@@ -324,7 +324,7 @@ bool template_contraction(Look *look, bool *fits)
         return false;
     return schedule_compute_at(s, acc->name, out->name, attach) &&
            schedule_set_scope(s, acc->name, SCOPE_REGISTER) &&
-           (!look->target->has_fma || schedule_contract(s, acc->name)) &&
+           look_contract(look, c.acc) &&
            (!pixel || schedule_unroll(s, out->name,
                                       arena_printf(s->arena, "%s.i",
                                                    pixel))) &&
