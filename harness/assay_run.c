@@ -268,7 +268,12 @@ static int run_artifact(const RunOptions *o)
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     json_object_set_new(report, "peak_rss_kib", json_integer(usage.ru_maxrss));
-    int printed = print_report(report);
+    /* Bad input has no report: nothing was computed. */
+    int printed = 0;
+    if (code == EXIT_BAD_INPUT)
+        json_decref(report);
+    else
+        printed = print_report(report);
     artifact_free(artifact);
     arena_free(r.arena);
     str_free(&text);

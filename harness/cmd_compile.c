@@ -1,5 +1,7 @@
 /* assay compile: a model to an artifact. */
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "harness/command.h"
 #include "harness/common.h"
@@ -38,7 +40,9 @@ static int compile(const char *model, const char *dir, const CompileOptions *o)
 {
     AssayCompiler *compiler = assay_new();
     int code = EXIT_BAD_INPUT;
-    if (open_model(compiler, model, o)) {
+    if (!make_folders(dir)) {
+        bad_input("cannot make %s: %s", dir, strerror(errno));
+    } else if (open_model(compiler, model, o)) {
         bool ok = assay_compile(compiler, &o->assay) &&
                   assay_write_artifact(compiler, dir);
         fputs(assay_errors(compiler), stderr);

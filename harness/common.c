@@ -190,7 +190,8 @@ json_t *run_json(const char *const *argv, double timeout, int *code,
     } else {
         if (code)
             *code = result.exit_code;
-        if (result.exit_code == 0 || (code && result.exit_code > 0))
+        if (result.exit_code == EXIT_FINE ||
+            (code && result.exit_code == EXIT_FAILED_CHECK))
             report = json_loads(str_text(&out), 0, NULL);
         if (result.exit_code || !report) {
             process_describe(failure, &result);

@@ -18,13 +18,15 @@
 extern char **environ;
 
 /* Contraction off and no errno: each operation is the one in the loops.
- * Signed arithmetic wraps, as loops say. */
+ * Signed arithmetic wraps, as loops say. A kernel may have the name of a
+ * library function. */
 static const char *const flags[] = {"-std=c17",
                                     "-O2",
                                     "-fPIC",
                                     "-ffp-contract=off",
                                     "-fwrapv",
                                     "-fno-math-errno",
+                                    "-fno-builtin",
                                     "-fno-strict-aliasing",
                                     "-Wall",
                                     "-Wextra",

@@ -50,7 +50,6 @@ _Static_assert(offsetof(AssayRun, parallel_for) == 4 * sizeof(void *) &&
                "c_emit_preamble must match runtime/abi.h");
 
 static const char types_and_casts[] =
-    "#include <math.h>\n"
     "#include <stdint.h>\n"
     "\n"
     "typedef void (*AssayTask)(void *context, int64_t begin, int64_t end);\n"
@@ -68,7 +67,7 @@ static const char types_and_casts[] =
     "\n"
     "#define HELPER static inline __attribute__((unused))\n"
     "#define BITCAST(from, from_name, to, to_name)                      \\\n"
-    "    HELPER to bitcast_##from_name##_##to_name(from x)              \\\n"
+    "    HELPER to assay_bitcast_##from_name##_##to_name(from x)        \\\n"
     "    {                                                              \\\n"
     "        union { from a; to b; } u;                                 \\\n"
     "        u.a = x;                                                   \\\n"
@@ -84,13 +83,13 @@ static const char types_and_casts[] =
     "BITCAST(uint64_t, u64, double, f64)\n"
     "/* Division and modulo that floor; a divisor of 0 gives 0. */\n"
     "#define FLOOR_DIVISION(type, name)                                 \\\n"
-    "    HELPER type div_##name(type x, type y)                         \\\n"
+    "    HELPER type assay_div_##name(type x, type y)                   \\\n"
     "    {                                                              \\\n"
     "        if (y == 0 || y == -1)                                     \\\n"
     "            return (type)(y ? -x : 0);                             \\\n"
     "        return (type)(x / y - (x % y != 0 && (x < 0) != (y < 0))); \\\n"
     "    }                                                              \\\n"
-    "    HELPER type mod_##name(type x, type y)                         \\\n"
+    "    HELPER type assay_mod_##name(type x, type y)                   \\\n"
     "    {                                                              \\\n"
     "        if (y == 0 || y == -1)                                     \\\n"
     "            return 0;                                              \\\n"
@@ -103,7 +102,7 @@ static const char types_and_casts[] =
     "FLOOR_DIVISION(int64_t, i64)\n"
     "/* Float to integer: truncates and saturates, NaN gives 0. */\n"
     "#define SATURATE(from, from_name, to, to_name, low, high, top)     \\\n"
-    "    HELPER to cast_##from_name##_##to_name(from x)                 \\\n"
+    "    HELPER to assay_cast_##from_name##_##to_name(from x)           \\\n"
     "    {                                                              \\\n"
     "        return x != x ? (to)0                                      \\\n"
     "               : x >= (from)top ? high                             \\\n"
@@ -124,18 +123,18 @@ static const char types_and_casts[] =
 static const char rounding[] =
     "/* From `limit` on every value is whole. Zeros keep their sign. */\n"
     "#define ROUNDING(type, name, whole, limit)                         \\\n"
-    "    HELPER type floor_##name(type x)                               \\\n"
+    "    HELPER type assay_floor_##name(type x)                         \\\n"
     "    {                                                              \\\n"
     "        if (!(x > -(type)limit && x < (type)limit) || x == 0)      \\\n"
     "            return x;                                              \\\n"
     "        type t = (type)(whole)x;                                   \\\n"
     "        return t > x ? t - 1 : t;                                  \\\n"
     "    }                                                              \\\n"
-    "    HELPER type ceil_##name(type x)                                \\\n"
+    "    HELPER type assay_ceil_##name(type x)                          \\\n"
     "    {                                                              \\\n"
-    "        return -floor_##name(-x);                                  \\\n"
+    "        return -assay_floor_##name(-x);                            \\\n"
     "    }                                                              \\\n"
-    "    HELPER type round_##name(type x)                               \\\n"
+    "    HELPER type assay_round_##name(type x)                         \\\n"
     "    {                                                              \\\n"
     "        if (!(x > -(type)limit && x < (type)limit) || x == 0)      \\\n"
     "            return x;                                              \\\n"
@@ -147,19 +146,19 @@ static const char rounding[] =
     "ROUNDING(double, f64, int64_t, 0x1p52)\n"
     "/* Fused multiply-add by rounding to odd; Boldo and Melquiond, 2008,\n"
     " * \"Emulation of FMA and correctly rounded sums\". */\n"
-    "HELPER double odd_sum(double x, double y)\n"
+    "HELPER double assay_odd_sum(double x, double y)\n"
     "{\n"
     "    double s = x + y, z = s - x, e = (x - (s - z)) + (y - z);\n"
-    "    int64_t bits = bitcast_f64_i64(s);\n"
+    "    int64_t bits = assay_bitcast_f64_i64(s);\n"
     "    if (e == e && e != 0 && !(bits & 1))\n"
     "        bits += (e > 0) == (s > 0) ? 1 : -1;\n"
-    "    return bitcast_i64_f64(bits);\n"
+    "    return assay_bitcast_i64_f64(bits);\n"
     "}\n"
-    "HELPER float fma_f32(float x, float y, float z)\n"
+    "HELPER float assay_fma_f32(float x, float y, float z)\n"
     "{\n"
-    "    return (float)odd_sum((double)x * (double)y, (double)z);\n"
+    "    return (float)assay_odd_sum((double)x * (double)y, (double)z);\n"
     "}\n"
-    "HELPER double fma_f64(double x, double y, double z)\n"
+    "HELPER double assay_fma_f64(double x, double y, double z)\n"
     "{\n"
     "    double p = x * y, c = 0x1.0000002p27;\n"
     "    if (!(p > -0x1p1000 && p < 0x1p1000) || p == 0)\n"
@@ -172,7 +171,7 @@ static const char rounding[] =
     "    double tl = (z - (t - v)) + (pl - v);\n"
     "    double s = p + t, w = s - p;\n"
     "    double sl = (p - (s - w)) + (t - w);\n"
-    "    return s + odd_sum(tl, sl);\n"
+    "    return s + assay_odd_sum(tl, sl);\n"
     "}\n"
     "\n";
 
@@ -308,10 +307,10 @@ static const char *float_text(Emit *e, DType dtype, double value)
     const char *suffix = dtype == DT_F32 ? "f" : "";
 
     if (isnan(value))
-        return arena_printf(e->arena, "((%s)NAN)", type_name(e, dtype));
+        return arena_printf(e->arena, "__builtin_nan%s(\"\")", suffix);
     if (isinf(value))
-        return arena_printf(e->arena, "(%s(%s)INFINITY)", value < 0 ? "-" : "",
-                            type_name(e, dtype));
+        return arena_printf(e->arena, "(%s__builtin_inf%s())",
+                            value < 0 ? "-" : "", suffix);
     if (value == floor(value) && fabs(value) < 1e6 && !signbit(value))
         return arena_printf(e->arena, "%.1f%s", value, suffix);
     return arena_printf(e->arena, signbit(value) ? "(%a%s)" : "%a%s", value,
@@ -346,7 +345,7 @@ static const char *emit_cast(Emit *e, const Expr *x, const char *a)
     if (to == DT_BOOL)
         return arena_printf(e->arena, "(%s != 0)", a);
     if (dtype_is_float(from) && !dtype_is_float(to))
-        return arena_printf(e->arena, "cast_%s_%s(%s)", dtype_name(from),
+        return arena_printf(e->arena, "assay_cast_%s_%s(%s)", dtype_name(from),
                             dtype_name(to), a);
     return arena_printf(e->arena, "((%s)%s)", type_name(e, to), a);
 }
@@ -365,7 +364,7 @@ static const char *emit_unary(Emit *e, const Expr *x)
         if (dtype_is_float(x->dtype) == f)
             return arena_printf(e->arena, "((%s)%s)", type_name(e, x->dtype),
                                 a);
-        return arena_printf(e->arena, "bitcast_%s_%s(%s)",
+        return arena_printf(e->arena, "assay_bitcast_%s_%s(%s)",
                             dtype_name(x->arg[0]->dtype), type, a);
     case EX_NEG:
         return f ? arena_printf(e->arena, "(-%s)", a)
@@ -385,7 +384,7 @@ static const char *emit_unary(Emit *e, const Expr *x)
     case EX_FLOOR:
     case EX_CEIL:
     case EX_ROUND:
-        return arena_printf(e->arena, "%s_%s(%s)",
+        return arena_printf(e->arena, "assay_%s_%s(%s)",
                             x->kind == EX_FLOOR  ? "floor"
                             : x->kind == EX_CEIL ? "ceil"
                                                  : "round",
@@ -427,7 +426,7 @@ static const char *emit_binary(Emit *e, const Expr *x)
         return emit_min_max(e, x, a, b);
     if ((x->kind == EX_DIV || x->kind == EX_MOD) && !f &&
         dtype_is_signed(dtype))
-        return arena_printf(e->arena, "%s_%s(%s, %s)",
+        return arena_printf(e->arena, "assay_%s_%s(%s, %s)",
                             x->kind == EX_DIV ? "div" : "mod",
                             dtype_name(dtype), a, b);
     if (x->kind == EX_SHL)
@@ -508,7 +507,7 @@ static const char *emit_expr(Emit *e, const Expr *x)
         const char *a = emit_expr(e, x->arg[0]);
         const char *b = emit_expr(e, x->arg[1]);
         const char *c = emit_expr(e, x->arg[2]);
-        text = arena_printf(e->arena, "fma_%s(%s, %s, %s)",
+        text = arena_printf(e->arena, "assay_fma_%s(%s, %s, %s)",
                             dtype_name(x->dtype), a, b, c);
         break;
     }

@@ -35,6 +35,7 @@ static bool reshaped_alias(const Layout *in, int in_rank,
                            const int64_t *out_dims, Layout *out)
 {
     int run_of[MAX_RANK], run_first[MAX_RANK + 1], runs = 0, i = 0, j = 0;
+    bool is_unit[MAX_RANK] = {false};
 
     if (layout_has_border(in) || in->count != in_rank)
         return false;
@@ -42,6 +43,16 @@ static bool reshaped_alias(const Layout *in, int in_rank,
         int64_t a = 1, b = 1;
         int first = i;
         run_first[runs] = j;
+        /* Axes of extent 1 on both sides belong together. */
+        if (i < in_rank && j < out_rank && in_dims[i] == 1 &&
+            out_dims[j] == 1) {
+            is_unit[runs] = true;
+            run_of[i++] = runs++;
+            j++;
+            if (runs == MAX_RANK && (i < in_rank || j < out_rank))
+                return false;
+            continue;
+        }
         do {
             if (i < in_rank && (a <= b || j == out_rank))
                 a *= in_dims[i++];
@@ -59,6 +70,7 @@ static bool reshaped_alias(const Layout *in, int in_rank,
                 i++;
         for (int k = first; k < i; k++)
             run_of[k] = runs;
+        is_unit[runs] = a == 1;
         if (++runs == MAX_RANK && (i < in_rank || j < out_rank))
             return false;
     }
@@ -68,9 +80,11 @@ static bool reshaped_alias(const Layout *in, int in_rank,
     bool done[MAX_RANK] = {false};
     for (int place = 0; place < in->count; place++) {
         int axis = in->dim[place].axis;
-        if (in_dims[axis] == 1)
-            continue;
         int run = run_of[axis];
+        /* Axes of extent 1 lie anywhere: those that are a run of their own
+         * stay where they are, the others follow their run. */
+        if (in_dims[axis] == 1 && (done[run] || !is_unit[run]))
+            continue;
         bool follows = last_axis >= 0 && run_of[last_axis] == run;
         if (follows ? axis < last_axis : done[run])
             return false;
@@ -85,7 +99,7 @@ static bool reshaped_alias(const Layout *in, int in_rank,
             done[run] = true;
         }
     }
-    /* Runs of extent 1 lie anywhere. */
+    /* Runs without an axis of the operand. */
     for (int run = 0; run < runs; run++)
         if (!done[run])
             for (int k = run_first[run]; k < run_first[run + 1]; k++)
@@ -120,6 +134,9 @@ bool node_alias_layout(Arena *scratch, const Node *node, Layout *layout)
 
     if (!x || !y || x->value || !node_is_pure(node) ||
         !type_is_static(&x->type) || !type_is_static(&y->type))
+        return false;
+    /* No layout was chosen, or one with blocks: nothing to reason about. */
+    if (x->layout.count != x->type.rank)
         return false;
     tensor_dims(&x->type, in_dims);
     tensor_dims(&y->type, out_dims);

@@ -10,17 +10,11 @@
  * hence -O2. Source: Ioffe and Szegedy, 2015, section 3.1. */
 #include "passes/util.h"
 
-/* y = scale * x + shift, by channel; NULL: 1 or 0. */
+/* y = scale * x + shift, by channel; NULL in a single step: 1 or 0. */
 typedef struct Affine {
-    const double *scale, *shift;
+    double *scale, *shift;
+    bool has_scale, has_shift; /* of the sum of steps */
 } Affine;
-
-static int channel_position(const Node *anchor, int rank)
-{
-    int axis = anchor->op->output_channel_axis;
-
-    return axis < 0 ? axis + rank : axis;
-}
 
 /* A constant's value for each channel; NULL when it varies along another
  * axis of the output. */
@@ -82,7 +76,7 @@ static bool as_affine(Arena *scratch, const Node *node, const Tensor *t,
     double *c = by_channel(scratch, other->value, rank, axis, channels);
     if (!c)
         return false;
-    *affine = (Affine){NULL, NULL};
+    *affine = (Affine){0};
     switch (value->kind) {
     case EX_MUL:
         affine->scale = c;
@@ -142,18 +136,18 @@ static Tensor *scaled_weights(Graph *g, const Tensor *w, int axis,
 }
 
 static Tensor *changed_bias(Graph *g, const Node *anchor, const Tensor *bias,
-                            int64_t channels, Affine affine)
+                            int64_t channels, const Affine *total)
 {
     Array *made =
         array_new(g->arena, anchor->outputs.data[0]->type.dtype, 1, &channels);
 
     for (int64_t i = 0; i < channels; i++) {
         double b = bias ? array_get(bias->value, i) : 0;
-        b *= affine.scale ? affine.scale[i] : 1;
-        b += affine.shift ? affine.shift[i] : 0;
-        array_set(made, i, b);
+        array_set(made, i, b * total->scale[i] + total->shift[i]);
     }
-    return graph_add_constant(g, bias ? bias->name : NULL, made);
+    const char *name =
+        bias ? bias->name : arena_printf(g->arena, "%s.bias", anchor->name);
+    return graph_add_constant(g, name, made);
 }
 
 /* The anchor's weights and bias can take a factor and a summand. */
@@ -178,41 +172,71 @@ static bool is_foldable(const Node *anchor, int64_t channels, bool shifts)
     return !shifts || attrs_float(&anchor->attrs, "beta", 1) == 1;
 }
 
-/* Folds the node after the anchor into it; true when it did. */
-static bool fold_user(Graph *g, Arena *scratch, Node *anchor)
+/* Takes the node after the anchor out of the graph when it is affine by
+ * channel, and adds what it does to `total`. */
+static bool absorb_user(Graph *g, Arena *scratch, Node *anchor, int axis,
+                        Affine *total)
 {
     Tensor *out = anchor->outputs.data[0];
     Node *user = tensor_only_user(out);
+    int64_t channels = out->type.dims[axis].value;
     Affine affine;
 
     if (!user || out->users.count != 1 || out->is_output ||
-        !type_is_static(&out->type))
+        !as_affine(scratch, user, out, axis, &affine) ||
+        !is_foldable(anchor, channels, affine.shift != NULL))
         return false;
-    int axis = channel_position(anchor, out->type.rank);
-    if (axis < 0 || axis >= out->type.rank ||
-        !as_affine(scratch, user, out, axis, &affine))
-        return false;
-    int64_t channels = out->type.dims[axis].value;
-    const Tensor *w = node_input(anchor, 1), *bias = node_input(anchor, 2);
-    if (!is_foldable(anchor, channels, affine.shift != NULL))
-        return false;
-    if (affine.scale) {
-        int at = anchor->op->channel_axis;
-        graph_set_input(g, anchor, 1,
-                        scaled_weights(g, w, at < 0 ? at + w->value->rank : at,
-                                       affine.scale));
+    for (int64_t c = 0; c < channels; c++) {
+        double s = affine.scale ? affine.scale[c] : 1;
+        total->scale[c] *= s;
+        total->shift[c] =
+            total->shift[c] * s + (affine.shift ? affine.shift[c] : 0);
     }
-    if (bias || affine.shift) {
-        while (anchor->inputs.count < 3)
-            vec_push(g->arena, &anchor->inputs, NULL);
-        graph_set_input(g, anchor, 2,
-                        changed_bias(g, anchor, bias, channels, affine));
-    }
+    total->has_scale |= affine.scale != NULL;
+    total->has_shift |= affine.shift != NULL;
     graph_add_source(g, anchor, user);
     graph_replace(g, user->outputs.data[0], out);
     /* The user's own use of the value goes now, not at the sweep, so that
      * the next node in the chain is the only user. */
     graph_remove_node(g, user);
+    return true;
+}
+
+static void change_constants(Graph *g, Node *anchor, int64_t channels,
+                             const Affine *total)
+{
+    const Tensor *w = node_input(anchor, 1), *bias = node_input(anchor, 2);
+    int axis = anchor->op->channel_axis;
+
+    axis = axis < 0 ? axis + w->value->rank : axis;
+    if (total->has_scale)
+        graph_set_input(g, anchor, 1,
+                        scaled_weights(g, w, axis, total->scale));
+    if (!bias && !total->has_shift)
+        return;
+    while (anchor->inputs.count < 3)
+        vec_push(g->arena, &anchor->inputs, NULL);
+    graph_set_input(g, anchor, 2,
+                    changed_bias(g, anchor, bias, channels, total));
+}
+
+static bool fold_users(Graph *g, Arena *scratch, Node *anchor)
+{
+    const TensorType *type = &anchor->outputs.data[0]->type;
+    int axis = anchor->op->output_channel_axis;
+    Affine total = {0};
+
+    axis = axis < 0 ? axis + type->rank : axis;
+    if (!type_is_static(type) || axis < 0 || axis >= type->rank)
+        return false;
+    int64_t channels = type->dims[axis].value;
+    total.scale = filled(scratch, channels, 1);
+    total.shift = filled(scratch, channels, 0);
+    while (absorb_user(g, scratch, anchor, axis, &total)) {
+    }
+    if (!total.has_scale && !total.has_shift)
+        return false;
+    change_constants(g, anchor, channels, &total);
     return true;
 }
 
@@ -228,8 +252,7 @@ void pass_batchnorm(PassContext *c)
             node->outputs.count != 1)
             continue;
         Arena *scratch = arena_new();
-        while (fold_user(g, scratch, node))
-            changed = true;
+        changed |= fold_users(g, scratch, node);
         arena_free(scratch);
     }
     if (changed)

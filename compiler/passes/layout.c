@@ -164,7 +164,8 @@ static void insert_relayout(LayoutPass *p, Tensor *t)
             vec_push(p->scratch, &readers, t->users.data[i]);
     if (readers.count == 0)
         return;
-    Tensor *copy = op_make_relayout(g, NULL, t);
+    Tensor *copy =
+        op_make_relayout(g, arena_printf(g->arena, "%s.relayout", t->name), t);
     copy->layout = wanted;
     graph_move_before(g, copy->producer, readers.data[0]);
     for (int i = 0; i < readers.count; i++)

@@ -1,0 +1,780 @@
+/* Each pass on small graphs: text in, expected text out, and what the
+ * pipeline does with its options. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "compiler/evaluate.h"
+#include "passes/util.h"
+#include "suites/unit/compiled.h"
+
+typedef void (*PassFunction)(PassContext *c);
+
+static Graph *run_pass(Arena *arena, PassFunction pass, int level,
+                       const char *text)
+{
+    Graph *g = graph_from_text(arena, text);
+    PassContext c = {.graph = g,
+                     .target = target_find(arena, g->diag, "x86-64-v3"),
+                     .opt_level = level,
+                     .evaluate = evaluate_node};
+
+    pass_infer(&c);
+    pass(&c);
+    for (int i = 0; i < g->diag->errors.count; i++)
+        print_message("%s\n", g->diag->errors.data[i]);
+    assert_int_equal(g->diag->errors.count, 0);
+    assert_true(graph_sort(g));
+    graph_verify(g);
+    return g;
+}
+
+/* Lines of the printed graph, without the first. */
+static void expect(PassFunction pass, int level, const char *text,
+                   const char *wanted)
+{
+    Arena *arena = arena_new();
+    Str out = {0};
+    Graph *g = run_pass(arena, pass, level, text);
+
+    graph_print(&out, g, true);
+    const char *body = strchr(str_text(&out), '\n') + 1;
+    if (strcmp(body, wanted) != 0)
+        fail_msg("for\n%sthe pass gives\n%sand not\n%s", text, body, wanted);
+    str_free(&out);
+    arena_free(arena);
+}
+
+/* Only the groups that fusion makes. */
+static void expect_groups(int level, const char *text, const char *wanted)
+{
+    Arena *arena = arena_new();
+    Str out = {0};
+    Graph *g = run_pass(arena, pass_fuse, level, text);
+
+    graph_print(&out, g, true);
+    const char *groups = strstr(str_text(&out), "  group 0");
+    assert_non_null(groups);
+    if (strcmp(groups, wanted) != 0)
+        fail_msg("for\n%sthe groups are\n%sand not\n%s", text, groups, wanted);
+    str_free(&out);
+    arena_free(arena);
+}
+
+static void test_infer(void **state)
+{
+    (void)state;
+    /* A shape computed by nodes: its value is known, hence the type. */
+    expect(pass_infer, 2,
+           "graph g\n"
+           "  input x: f32[2,3,4]\n"
+           "  const h: i64[1] = {6}\n"
+           "  const two: i64[1] = {2}\n"
+           "  const r: i64[1] = {-1}\n"
+           "  a: i64[1] = Div half(h, two)\n"
+           "  s: i64[2] = Concat cat(a, r) {axis=0}\n"
+           "  y: f32[3,8] = Reshape reshape(x, s)\n"
+           "  output y\n",
+           "  input x: f32[2,3,4]\n"
+           "  const s_11: i64[2] from(s) = {3, -1}\n"
+           "  y: f32[3,8] = Reshape reshape(x, s_11)\n"
+           "  output y\n");
+}
+
+static void test_fold(void **state)
+{
+    (void)state;
+    /* A chain of constants. */
+    expect(pass_fold, 2,
+           "graph g\n"
+           "  input x: f32[3]\n"
+           "  const a: f32[3] = {1, 2, 3}\n"
+           "  const b: f32[1] = {0.5}\n"
+           "  c: f32[3] = Mul mul(a, b)\n"
+           "  d: f32[3] = Exp exp(c)\n"
+           "  y: f32[3] = Add add(x, d)\n"
+           "  output y\n",
+           "  input x: f32[3]\n"
+           "  const d_10: f32[3] from(d) = {1.6487212, 2.7182817, 4.481689}\n"
+           "  y: f32[3] = Add add(x, d_10)\n"
+           "  output y\n");
+    /* At -O0 only what no kernel computes with. */
+    expect(pass_fold, 0,
+           "graph g\n"
+           "  input x: f32[1]\n"
+           "  const a: f32[1] = {2}\n"
+           "  const q: u8[2] = {100, 200}\n"
+           "  const s: f32[] = {0.5}\n"
+           "  const z: u8[] = {100}\n"
+           "  b: f32[1] = Neg neg(a)\n"
+           "  w: f32[2] = DequantizeLinear deq(q, s, z)\n"
+           "  c: f32[2] = Mul mul(x, w)\n"
+           "  y: f32[2] = Add add(c, b)\n"
+           "  output y\n",
+           "  input x: f32[1]\n"
+           "  const a: f32[1] = {2}\n"
+           "  const w_13: f32[2] from(w) = {0, 5e+01}\n"
+           "  b: f32[1] = Neg neg(a)\n"
+           "  c: f32[2] = Mul mul(x, w_13)\n"
+           "  y: f32[2] = Add add(c, b)\n"
+           "  output y\n");
+    /* Too large for what it is made of. */
+    expect(pass_fold, 2,
+           "graph g\n"
+           "  input x: f32[1]\n"
+           "  const a: f32[1] = {2}\n"
+           "  const e: i64[2] = {4096, 8192}\n"
+           "  b: f32[4096,8192] = Expand expand(a, e)\n"
+           "  y: f32[4096,8192] = Add add(x, b)\n"
+           "  output y\n",
+           "  input x: f32[1]\n"
+           "  const a: f32[1] = {2}\n"
+           "  const e: i64[2] = {4096, 8192}\n"
+           "  b: f32[4096,8192] = Expand expand(a, e)\n"
+           "  y: f32[4096,8192] = Add add(x, b)\n"
+           "  output y\n");
+}
+
+static void test_decompose(void **state)
+{
+    (void)state;
+    expect(pass_decompose, 2,
+           "graph g\n"
+           "  input x: f32[1,2,3]\n"
+           "  const s: f32[2] = {2, 1}\n"
+           "  const b: f32[2] = {1, 0}\n"
+           "  const m: f32[2] = {1, 10}\n"
+           "  const v: f32[2] = {4, 1}\n"
+           "  y: f32[1,2,3] = BatchNormalization bn(x, s, b, m, v) "
+           "{epsilon=0.0}\n"
+           "  output y\n",
+           "  input x: f32[1,2,3]\n"
+           "  const bn.scale: f32[2,1] = {1, 1}\n"
+           "  const bn.shift: f32[2,1] = {0, -1e+01}\n"
+           "  bn.mul: f32[1,2,3] from() = Mul bn.mul(x, bn.scale) from(bn)\n"
+           "  y: f32[1,2,3] = Add bn.add(bn.mul, bn.shift) from(bn)\n"
+           "  output y\n");
+}
+
+static void test_simplify(void **state)
+{
+    (void)state;
+    /* Identities of all kinds. */
+    expect(pass_simplify, 1,
+           "graph g\n"
+           "  input x: f32[2,3]\n"
+           "  const e: i64[4] = {0, 0, 0, 0}\n"
+           "  a: f32[2,3] = Identity id(x)\n"
+           "  b: f32[2,3] = Cast cast(a) {to=1}\n"
+           "  c: f32[2,3] = Dropout drop(b)\n"
+           "  d: f32[2,3] = Pad pad(c, e)\n"
+           "  y: f32[2,3] = Relu relu(d)\n"
+           "  output y\n",
+           "  input x: f32[2,3] from(x, a, b, c, d)\n"
+           "  y: f32[2,3] = Relu relu(x)\n"
+           "  output y\n");
+    /* Transposes: the second composes, the third undoes it. */
+    expect(pass_simplify, 1,
+           "graph g\n"
+           "  input x: f32[2,3,4]\n"
+           "  a: f32[3,4,2] = Transpose t1(x) {perm=[1, 2, 0]}\n"
+           "  b: f32[2,4,3] = Transpose t2(a) {perm=[2, 1, 0]}\n"
+           "  c: f32[2,3,4] = Transpose t3(b) {perm=[0, 2, 1]}\n"
+           "  y: f32[2,4,3] = Relu relu1(b)\n"
+           "  z: f32[2,3,4] = Relu relu2(c)\n"
+           "  output y\n"
+           "  output z\n",
+           "  input x: f32[2,3,4] from(x, c)\n"
+           "  t2_11: f32[2,4,3] from(t2_11, b) = Transpose t2_11(x) {perm=[0, "
+           "2, 1]} from(t2, t1)\n"
+           "  y: f32[2,4,3] = Relu relu1(t2_11)\n"
+           "  z: f32[2,3,4] = Relu relu2(x)\n"
+           "  output y\n"
+           "  output z\n");
+    /* Reshapes, by whichever operator. */
+    expect(pass_simplify, 1,
+           "graph g\n"
+           "  input x: f32[2,3,4]\n"
+           "  const s: i64[2] = {0, -1}\n"
+           "  const u: i64[3] = {2, 3, 4}\n"
+           "  const ax: i64[1] = {0}\n"
+           "  a: f32[2,12] = Reshape r1(x, s)\n"
+           "  b: f32[1,2,12] = Unsqueeze r2(a, ax)\n"
+           "  c: f32[2,3,4] = Reshape r3(b, u)\n"
+           "  y: f32[1,2,12] = Relu relu1(b)\n"
+           "  z: f32[2,3,4] = Relu relu2(c)\n"
+           "  output y\n"
+           "  output z\n",
+           "  input x: f32[2,3,4] from(x, c)\n"
+           "  const \"const\": i64[3] from() = {1, 2, 12}\n"
+           "  r2_15: f32[1,2,12] from(r2_15, b) = Reshape r2_15(x, \"const\") "
+           "{allowzero=1} from(r2, r1)\n"
+           "  y: f32[1,2,12] = Relu relu1(r2_15)\n"
+           "  z: f32[2,3,4] = Relu relu2(x)\n"
+           "  output y\n"
+           "  output z\n");
+    /* An input cannot be an output: the copy stays. */
+    expect(pass_simplify, 1,
+           "graph g\n"
+           "  input x: f32[2,3]\n"
+           "  y: f32[2,3] = Identity id(x)\n"
+           "  output y\n",
+           "  input x: f32[2,3]\n"
+           "  y: f32[2,3] = Identity id(x)\n"
+           "  output y\n");
+    /* An output keeps its name. */
+    expect(pass_simplify, 1,
+           "graph g\n"
+           "  input x: f32[2,3]\n"
+           "  a: f32[2,3] = Relu relu(x)\n"
+           "  y: f32[2,3] = Identity id(a)\n"
+           "  output y\n",
+           "  input x: f32[2,3]\n"
+           "  y: f32[2,3] from(a, y) = Relu relu(x)\n"
+           "  output y\n");
+}
+
+static void test_batchnorm(void **state)
+{
+    (void)state;
+    /* A chain: ((w x) s + t) / 2, subtracted from 2. */
+    expect(pass_batchnorm, 2,
+           "graph g\n"
+           "  input x: f32[1,2,3,3]\n"
+           "  const w: f32[2,2,1,1] = {1, 2, 3, 4}\n"
+           "  const s: f32[1,2,1,1] = {10, 0.5}\n"
+           "  const t: f32[2,1,1] = {1, -1}\n"
+           "  const k: f32[] = {2}\n"
+           "  a: f32[1,2,3,3] = Conv conv(x, w)\n"
+           "  b: f32[1,2,3,3] = Mul scale(a, s)\n"
+           "  c: f32[1,2,3,3] = Add shift(t, b)\n"
+           "  d: f32[1,2,3,3] = Div half(c, k)\n"
+           "  y: f32[1,2,3,3] = Sub minus(k, d)\n"
+           "  output y\n",
+           "  input x: f32[1,2,3,3]\n"
+           "  const w_15: f32[2,2,1,1] from(w) = {-5, -1e+01, -0.75, -1}\n"
+           "  const conv.bias: f32[2] = {1.5, 2.5}\n"
+           "  y: f32[1,2,3,3] from(a, b, c, d, y) = Conv conv(x, w_15, "
+           "conv.bias) from(conv, scale, shift, half, minus)\n"
+           "  output y\n");
+    /* A product without a bias takes the factor only. */
+    expect(pass_batchnorm, 2,
+           "graph g\n"
+           "  input x: f32[2,3]\n"
+           "  const w: f32[3,2] = {1, 2, 3, 4, 5, 6}\n"
+           "  const s: f32[2] = {10, 100}\n"
+           "  const t: f32[2] = {1, 2}\n"
+           "  a: f32[2,2] = MatMul mat(x, w)\n"
+           "  b: f32[2,2] = Mul scale(a, s)\n"
+           "  y: f32[2,2] = Add shift(b, t)\n"
+           "  output y\n",
+           "  input x: f32[2,3]\n"
+           "  const t: f32[2] = {1, 2}\n"
+           "  const w_10: f32[3,2] from(w) = {1e+01, 2e+02, 3e+01, 4e+02, "
+           "5e+01, 6e+02}\n"
+           "  a: f32[2,2] from(a, b) = MatMul mat(x, w_10) from(mat, scale)\n"
+           "  y: f32[2,2] = Add shift(a, t)\n"
+           "  output y\n");
+    /* Not: factors by pixel, two users, past a graph output. */
+    expect(pass_batchnorm, 2,
+           "graph g\n"
+           "  input x: f32[1,2,2]\n"
+           "  const w: f32[2,2,1] = {1, 2, 3, 4}\n"
+           "  const s: f32[1,2,2] = {10, 0.5, 1, 2}\n"
+           "  const t: f32[2,1] = {1, -1}\n"
+           "  a: f32[1,2,2] = Conv conv(x, w)\n"
+           "  b: f32[1,2,2] = Mul by_pixel(a, s)\n"
+           "  c: f32[1,2,2] = Conv conv2(b, w)\n"
+           "  d: f32[1,2,2] = Add two_users(c, t)\n"
+           "  e: f32[1,2,2] = Add other_user(c, d)\n"
+           "  f: f32[1,2,2] = Conv conv3(e, w)\n"
+           "  g: f32[1,2,2] = Mul after_output(f, t)\n"
+           "  output f\n"
+           "  output g\n",
+           "  input x: f32[1,2,2]\n"
+           "  const w: f32[2,2,1] = {1, 2, 3, 4}\n"
+           "  const s: f32[1,2,2] = {1e+01, 0.5, 1, 2}\n"
+           "  const t: f32[2,1] = {1, -1}\n"
+           "  a: f32[1,2,2] = Conv conv(x, w)\n"
+           "  b: f32[1,2,2] = Mul by_pixel(a, s)\n"
+           "  c: f32[1,2,2] = Conv conv2(b, w)\n"
+           "  d: f32[1,2,2] = Add two_users(c, t)\n"
+           "  e: f32[1,2,2] = Add other_user(c, d)\n"
+           "  f: f32[1,2,2] = Conv conv3(e, w)\n"
+           "  g: f32[1,2,2] = Mul after_output(f, t)\n"
+           "  output f\n"
+           "  output g\n");
+}
+
+static void test_cse(void **state)
+{
+    (void)state;
+    /* Commuted operands, equal constants; subtraction does not commute. */
+    expect(pass_cse, 1,
+           "graph g\n"
+           "  input x: f32[2]\n"
+           "  input z: f32[2]\n"
+           "  const c1: f32[2] = {1, 2}\n"
+           "  const c2: f32[2] = {1, 2}\n"
+           "  a: f32[2] = Add a1(x, z)\n"
+           "  b: f32[2] = Add a2(z, x)\n"
+           "  c: f32[2] = Sub s1(x, z)\n"
+           "  d: f32[2] = Sub s2(z, x)\n"
+           "  e: f32[2] = Mul m1(a, c1)\n"
+           "  f: f32[2] = Mul m2(b, c2)\n"
+           "  g: f32[2] = Sub s3(c, d)\n"
+           "  y: f32[2] = Div div(e, f)\n"
+           "  output y\n"
+           "  output g\n",
+           "  input x: f32[2]\n"
+           "  input z: f32[2]\n"
+           "  const c1: f32[2] from(c1, c2) = {1, 2}\n"
+           "  a: f32[2] from(a, b) = Add a1(x, z) from(a1, a2)\n"
+           "  c: f32[2] = Sub s1(x, z)\n"
+           "  d: f32[2] = Sub s2(z, x)\n"
+           "  e: f32[2] from(e, f) = Mul m1(a, c1) from(m1, m2)\n"
+           "  g: f32[2] = Sub s3(c, d)\n"
+           "  y: f32[2] = Div div(e, e)\n"
+           "  output y\n"
+           "  output g\n");
+    /* Two outputs stay two; attributes count. */
+    expect(pass_cse, 1,
+           "graph g\n"
+           "  input x: f32[2]\n"
+           "  y: f32[2] = Exp e1(x)\n"
+           "  z: f32[2] = Exp e2(x)\n"
+           "  a: f32[2] = Exp e3(x)\n"
+           "  b: f32[2] = LeakyRelu l1(a) {alpha=0.5}\n"
+           "  c: f32[2] = LeakyRelu l2(a) {alpha=0.25}\n"
+           "  w: f32[2] = Add add(b, c)\n"
+           "  output y\n"
+           "  output z\n"
+           "  output w\n",
+           "  input x: f32[2]\n"
+           "  y: f32[2] from(y, a) = Exp e1(x) from(e1, e3)\n"
+           "  z: f32[2] = Exp e2(x)\n"
+           "  b: f32[2] = LeakyRelu l1(y) {alpha=0.5}\n"
+           "  c: f32[2] = LeakyRelu l2(y) {alpha=0.25}\n"
+           "  w: f32[2] = Add add(b, c)\n"
+           "  output y\n"
+           "  output z\n"
+           "  output w\n");
+}
+
+static void test_dce(void **state)
+{
+    (void)state;
+    expect(pass_dce, 1,
+           "graph g\n"
+           "  input x: f32[2]\n"
+           "  input unused: f32[2]\n"
+           "  const c: f32[2] = {1, 2}\n"
+           "  a: f32[2] = Exp dead1(x)\n"
+           "  b: f32[2] = Add dead2(a, c)\n"
+           "  y: f32[2] = Exp live(x)\n"
+           "  output y\n",
+           "  input x: f32[2]\n"
+           "  input unused: f32[2]\n"
+           "  y: f32[2] = Exp live(x)\n"
+           "  output y\n");
+}
+
+static void test_layout(void **state)
+{
+    (void)state;
+    /* Borders for the readers that pad; a copy for the input. */
+    expect(
+        pass_layout, 2,
+        "graph g\n"
+        "  input x: f32[1,3,8,8]\n"
+        "  const w: f32[1,3,3,1] = {1, 2, 3, 4, 5, 6, 7, 8, 9}\n"
+        "  const v: f32[2,1,1,1] = {1, 2}\n"
+        "  const u: f32[1,2,2,3] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}\n"
+        "  a: f32[1,1,8,8] = Conv conv1(x, w) {pads=[1, 0, 1, 0]}\n"
+        "  b: f32[1,2,8,8] = Conv conv2(a, v)\n"
+        "  c: f32[1,2,8,8] = Relu relu(b)\n"
+        "  d: f32[1,1,8,8] = Conv conv3(c, u) {pads=[1, 1, 0, 1]}\n"
+        "  e: f32[1,2,1,1] = GlobalAveragePool pool(c)\n"
+        "  f: f32[1,2] = Flatten flat(e)\n"
+        "  y: f32[1,2] = Softmax soft(f)\n"
+        "  output d\n"
+        "  output y\n",
+        "  input x: f32[1,3,8,8] [0 1 2 3]\n"
+        "  const w: f32[1,3,3,1] [0 1 2 3] = {1, 2, 3, 4, 5, 6, 7, 8, 9}\n"
+        "  const v: f32[2,1,1,1] [0 1 2 3] = {1, 2}\n"
+        "  const u: f32[1,2,2,3] [0 1 2 3] = {1, 2, 3, 4, 5, 6, 7, 8, 9, "
+        "1e+01, 11, 12}\n"
+        "  x.relayout: f32[1,3,8,8] [0 2+1+1 3 1] = assay::Relayout "
+        "x.relayout(x)\n"
+        "  a: f32[1,1,8,8] [0 2 3 1] = Conv conv1(x.relayout, w) {pads=[1, 0, "
+        "1, 0]}\n"
+        "  b: f32[1,2,8,8] [0 2 3 1] = Conv conv2(a, v)\n"
+        "  c: f32[1,2,8,8] [0 2+1+0 3+1+1 1] = Relu relu(b)\n"
+        "  d: f32[1,1,8,8] [0 1 2 3] = Conv conv3(c, u) {pads=[1, 1, 0, 1]}\n"
+        "  e: f32[1,2,1,1] [0 2 3 1] = GlobalAveragePool pool(c)\n"
+        "  f: f32[1,2] [0 1] = Flatten flat(e)\n"
+        "  y: f32[1,2] [0 1] = Softmax soft(f)\n"
+        "  output d\n"
+        "  output y\n");
+    /* Transposes around a convolution become aliases. */
+    expect(
+        pass_layout, 2,
+        "graph g\n"
+        "  input x: f32[1,4,6,3]\n"
+        "  const v: f32[2,3,1,1] = {1, 2, 3, 4, 5, 6}\n"
+        "  a: f32[1,3,4,6] = Transpose nchw(x) {perm=[0, 3, 1, 2]}\n"
+        "  b: f32[1,2,4,6] = Conv conv(a, v)\n"
+        "  c: f32[1,4,6,2] = Transpose nhwc(b) {perm=[0, 2, 3, 1]}\n"
+        "  y: f32[1,4,6,2] = Relu relu(c)\n"
+        "  output y\n",
+        "  input x: f32[1,4,6,3] [0 1 2 3]\n"
+        "  const v: f32[2,3,1,1] [0 1 2 3] = {1, 2, 3, 4, 5, 6}\n"
+        "  a: f32[1,3,4,6] [0 2 3 1] = Transpose nchw(x) {perm=[0, 3, 1, 2]}\n"
+        "  b: f32[1,2,4,6] [0 2 3 1] = Conv conv(a, v)\n"
+        "  c: f32[1,4,6,2] [0 1 2 3] = Transpose nhwc(b) {perm=[0, 2, 3, 1]}\n"
+        "  y: f32[1,4,6,2] [0 1 2 3] = Relu relu(c)\n"
+        "  output y\n");
+    /* Patches to tokens: reshape and transpose are aliases. */
+    expect(pass_layout, 2,
+           "graph g\n"
+           "  input x: f32[1,2,4,4]\n"
+           "  const v: f32[2,2,1,1] = {1, 2, 3, 4}\n"
+           "  const s: i64[3] = {1, 2, 16}\n"
+           "  a: f32[1,2,4,4] = Conv patches(x, v)\n"
+           "  b: f32[1,2,16] = Reshape merge(a, s)\n"
+           "  c: f32[1,16,2] = Transpose tokens(b) {perm=[0, 2, 1]}\n"
+           "  y: f32[1,16,2] = Softmax soft(c)\n"
+           "  output y\n",
+           "  input x: f32[1,2,4,4] [0 1 2 3]\n"
+           "  const v: f32[2,2,1,1] [0 1 2 3] = {1, 2, 3, 4}\n"
+           "  const s: i64[3] [0] = {1, 2, 16}\n"
+           "  x.relayout: f32[1,2,4,4] [0 2 3 1] = assay::Relayout "
+           "x.relayout(x)\n"
+           "  a: f32[1,2,4,4] [0 2 3 1] = Conv patches(x.relayout, v)\n"
+           "  b: f32[1,2,16] [0 2 1] = Reshape merge(a, s)\n"
+           "  c: f32[1,16,2] [0 1 2] = Transpose tokens(b) {perm=[0, 2, 1]}\n"
+           "  y: f32[1,16,2] [0 1 2] = Softmax soft(c)\n"
+           "  output y\n");
+    expect(
+        pass_layout, 0,
+        "graph g\n"
+        "  input x: f32[1,1,4,4]\n"
+        "  const v: f32[1,1,3,3] = {1, 2, 3, 4, 5, 6, 7, 8, 9}\n"
+        "  a: f32[1,1,4,4] = Conv conv(x, v) {pads=[1, 1, 1, 1]}\n"
+        "  y: f32[1,1,4,4] = Relu relu(a)\n"
+        "  output y\n",
+        "  input x: f32[1,1,4,4] [0 1 2 3]\n"
+        "  const v: f32[1,1,3,3] [0 1 2 3] = {1, 2, 3, 4, 5, 6, 7, 8, 9}\n"
+        "  a: f32[1,1,4,4] [0 1 2 3] = Conv conv(x, v) {pads=[1, 1, 1, 1]}\n"
+        "  y: f32[1,1,4,4] [0 1 2 3] = Relu relu(a)\n"
+        "  output y\n");
+}
+
+static void test_fuse(void **state)
+{
+    (void)state;
+    /* The later of two convolutions takes the sum. */
+    expect_groups(2,
+                  "graph g\n"
+                  "  input x: f32[1,2,3,3]\n"
+                  "  const w: f32[2,2,1,1] = {1, 2, 3, 4}\n"
+                  "  const b: f32[2,1,1] = {1, 2}\n"
+                  "  a: f32[1,2,3,3] = Conv conv1(x, w)\n"
+                  "  c: f32[1,2,3,3] = Conv conv2(x, w)\n"
+                  "  s: f32[1,2,3,3] = Add sum(a, c)\n"
+                  "  d: f32[1,2,3,3] = Add bias(s, b)\n"
+                  "  y: f32[1,2,3,3] = Relu relu(d)\n"
+                  "  output y\n",
+                  "  group 0: conv1 = conv1\n"
+                  "  group 1: conv2 sum bias relu = conv2\n");
+    /* Two users inside the group; then one outside it. */
+    expect_groups(2,
+                  "graph g\n"
+                  "  input x: f32[1,2,3,3]\n"
+                  "  const w: f32[2,2,1,1] = {1, 2, 3, 4}\n"
+                  "  a: f32[1,2,3,3] = Conv conv(x, w)\n"
+                  "  s: f32[1,2,3,3] = Sigmoid sig(a)\n"
+                  "  m: f32[1,2,3,3] = Mul mul(a, s)\n"
+                  "  r: f32[1,2,3,3] = Relu relu(m)\n"
+                  "  t: f32[1,2,3,3] = Tanh tanh(r)\n"
+                  "  p: f32[1,2,1,1] = GlobalAveragePool pool(r)\n"
+                  "  y: f32[1,2,3,3] = Mul gate(t, p)\n"
+                  "  output y\n",
+                  "  group 0: conv sig mul relu = conv\n"
+                  "  group 1: pool = pool\n"
+                  "  group 2: tanh gate\n");
+    /* A graph output ends a group. */
+    expect_groups(2,
+                  "graph g\n"
+                  "  input x: f32[1,2,3,3]\n"
+                  "  const w: f32[2,2,1,1] = {1, 2, 3, 4}\n"
+                  "  a: f32[1,2,3,3] = Conv conv(x, w)\n"
+                  "  r: f32[1,2,3,3] = Relu relu(a)\n"
+                  "  y: f32[1,2,3,3] = Exp exp(r)\n"
+                  "  output y\n"
+                  "  output r\n",
+                  "  group 0: conv relu = conv\n"
+                  "  group 1: exp\n");
+    /* A result of another shape does not join. */
+    expect_groups(2,
+                  "graph g\n"
+                  "  input x: f32[1,2,3,3]\n"
+                  "  input z: f32[2,2,3,3]\n"
+                  "  const w: f32[2,2,1,1] = {1, 2, 3, 4}\n"
+                  "  a: f32[1,2,3,3] = Conv conv(x, w)\n"
+                  "  y: f32[2,2,3,3] = Add wider(a, z)\n"
+                  "  output y\n",
+                  "  group 0: conv = conv\n"
+                  "  group 1: wider\n");
+    /* Into a reduction, and on after it. */
+    expect_groups(2,
+                  "graph g\n"
+                  "  input x: f32[4,8]\n"
+                  "  const axes: i64[1] = {-1}\n"
+                  "  const eps: f32[] = {0.5}\n"
+                  "  a: f32[4,8] = Exp exp(x)\n"
+                  "  m: f32[4,1] = ReduceMean mean(a, axes)\n"
+                  "  e: f32[4,1] = Add eps(m, eps)\n"
+                  "  y: f32[4,1] = Sqrt root(e)\n"
+                  "  output y\n",
+                  "  group 0: exp mean eps root = mean\n");
+    /* Rows: mean and variance in one kernel. */
+    expect_groups(
+        2,
+        "graph g\n"
+        "  input x: f32[4,8]\n"
+        "  const axes: i64[1] = {-1}\n"
+        "  const two: f32[] = {2}\n"
+        "  m: f32[4,1] = ReduceMean mean(x, axes)\n"
+        "  d: f32[4,8] = Sub centre(x, m)\n"
+        "  q: f32[4,8] = Pow square(d, two)\n"
+        "  v: f32[4,1] = ReduceMean variance(q, axes)\n"
+        "  r: f32[4,1] = Sqrt root(v)\n"
+        "  y: f32[4,8] = Div divide(d, r)\n"
+        "  output y\n",
+        "  group 0: mean centre square variance root divide = mean\n");
+    /* Reshapes are alone; a slice may head a chain. */
+    expect_groups(2,
+                  "graph g\n"
+                  "  input x: f32[2,6]\n"
+                  "  const s: i64[2] = {3, 4}\n"
+                  "  const st: i64[1] = {1}\n"
+                  "  const en: i64[1] = {3}\n"
+                  "  a: f32[2,6] = Exp e1(x)\n"
+                  "  b: f32[2,6] = Tanh e2(a)\n"
+                  "  c: f32[3,4] = Reshape reshape(b, s)\n"
+                  "  d: f32[3,4] = Abs e3(c)\n"
+                  "  f: f32[2,4] = Slice slice(d, st, en)\n"
+                  "  y: f32[2,4] = Neg e4(f)\n"
+                  "  output y\n",
+                  "  group 0: e1 e2\n"
+                  "  group 1: reshape\n"
+                  "  group 2: e3\n"
+                  "  group 3: slice e4\n");
+    expect_groups(0,
+                  "graph g\n"
+                  "  input x: f32[4]\n"
+                  "  a: f32[4] = Exp e1(x)\n"
+                  "  y: f32[4] = Abs e2(a)\n"
+                  "  output y\n",
+                  "  group 0: e1\n"
+                  "  group 1: e2\n");
+}
+
+/* An operator that passes must not touch. */
+static bool infer_noise(InferContext *c)
+{
+    c->node->outputs.data[0]->type = c->node->inputs.data[0]->type;
+    return true;
+}
+
+static const Op noise = {.name = "Noise",
+                         .domain = "",
+                         .min_inputs = 1,
+                         .max_inputs = 1,
+                         .min_outputs = 1,
+                         .max_outputs = 1,
+                         .traits = OP_IMPURE,
+                         .infer = infer_noise};
+
+static void test_impure(void **state)
+{
+    static const Op *const own[] = {&noise, NULL};
+    const OpTable table = {own, ops_builtin()};
+    Arena *arena = arena_new();
+    Diag *diag = diag_new(arena, NULL);
+    (void)state;
+    Graph *g = graph_parse(arena, diag, &table,
+                           "graph g\n"
+                           "  const c: f32[2] = {1, 2}\n"
+                           "  a: f32[2] = Noise n1(c)\n"
+                           "  b: f32[2] = Noise n2(c)\n"
+                           "  d: f32[2] = Noise unused(c)\n"
+                           "  y: f32[2] = Add add(a, b)\n"
+                           "  output y\n");
+    PassContext c = {.graph = g, .opt_level = 2, .evaluate = evaluate_node};
+    assert_non_null(g);
+    pass_infer(&c);
+    pass_fold(&c);
+    pass_cse(&c);
+    pass_dce(&c);
+    assert_int_equal(g->nodes.count, 4);
+    pass_fuse(&c);
+    assert_int_equal(g->groups.count, 4);
+    arena_free(arena);
+}
+
+/* All faults are reported, each once, by node. */
+static void test_infer_faults(void **state)
+{
+    Arena *arena = arena_new();
+    (void)state;
+    Graph *g = graph_from_text(arena, "graph g\n"
+                                      "  input x: f32[2,3]\n"
+                                      "  input z: f32[4]\n"
+                                      "  a: f32[2,3] = Add first(x, z)\n"
+                                      "  b: f32[2,3] = Relu behind(a)\n"
+                                      "  c: f32[2,3] = MatMul second(x, x)\n"
+                                      "  output b\n"
+                                      "  output c\n");
+    PassContext c = {.graph = g};
+    for (int i = 0; i < g->nodes.count; i++)
+        for (int k = 0; k < g->nodes.data[i]->outputs.count; k++)
+            g->nodes.data[i]->outputs.data[k]->type = (TensorType){.rank = -1};
+    pass_infer(&c);
+    assert_int_equal(g->diag->errors.count, 2);
+    assert_non_null(strstr(g->diag->errors.data[0], "first"));
+    assert_non_null(strstr(g->diag->errors.data[1], "second"));
+    arena_free(arena);
+}
+
+static const char pipeline_text[] = "graph g\n"
+                                    "  input x: f32[4]\n"
+                                    "  a: f32[4] = Identity id(x)\n"
+                                    "  b: f32[4] = Exp e1(a)\n"
+                                    "  c: f32[4] = Abs e2(b)\n"
+                                    "  y: f32[4] = Neg e3(c)\n"
+                                    "  output y\n";
+
+static Graph *pipeline(Arena *arena, const PassOptions *o, bool *ok)
+{
+    PassTime times[32];
+    int count;
+    Graph *g = graph_from_text(arena, pipeline_text);
+    PassContext c = {.graph = g,
+                     .target = target_find(arena, g->diag, "x86-64-v3"),
+                     .evaluate = evaluate_node};
+
+    assert_true(pass_count() <= 32);
+    *ok = passes_run(&c, o, times, &count);
+    for (int i = 0; *ok && i < count; i++) {
+        assert_true(times[i].seconds >= 0);
+        assert_int_equal(times[i].nodes_before,
+                         i ? times[i - 1].nodes_after : 4);
+    }
+    return g;
+}
+
+static void test_options(void **state)
+{
+    static const char *const fuse[] = {"fuse", NULL};
+    static const char *const wrong[] = {"fusion", NULL};
+    static const char *const middle[] = {"e2", NULL};
+    static const char *const nobody[] = {"e9", NULL};
+    Arena *arena = arena_new();
+    bool ok;
+    (void)state;
+
+    Graph *g = pipeline(arena, &(PassOptions){.opt_level = 2}, &ok);
+    assert_true(ok);
+    assert_int_equal(g->nodes.count, 3);
+    assert_int_equal(g->groups.count, 1);
+    /* -O0: nothing but what kernels need. */
+    g = pipeline(arena, &(PassOptions){.opt_level = 0}, &ok);
+    assert_int_equal(g->nodes.count, 4);
+    assert_int_equal(g->groups.count, 4);
+    /* Unfused: every other pass, one node a group. */
+    g = pipeline(arena, &(PassOptions){.opt_level = 2, .disabled = fuse}, &ok);
+    assert_int_equal(g->nodes.count, 3);
+    assert_int_equal(g->groups.count, 3);
+    g = pipeline(arena, &(PassOptions){.opt_level = 2, .no_fuse = middle},
+                 &ok);
+    assert_int_equal(g->groups.count, 3);
+    g = pipeline(
+        arena, &(PassOptions){.opt_level = 2, .stop_after = "simplify"}, &ok);
+    assert_true(ok);
+    assert_int_equal(g->nodes.count, 3);
+    assert_int_equal(g->groups.count, 0);
+    g = pipeline(arena, &(PassOptions){.opt_level = 2, .disabled = wrong},
+                 &ok);
+    assert_false(ok);
+    assert_non_null(strstr(g->diag->errors.data[0], "\"fusion\""));
+    assert_non_null(strstr(g->diag->errors.data[0], "cse"));
+    g = pipeline(arena, &(PassOptions){.stop_after = "nothing"}, &ok);
+    assert_false(ok);
+    g = pipeline(arena, &(PassOptions){.dump_after = "nothing"}, &ok);
+    assert_false(ok);
+    g = pipeline(arena, &(PassOptions){.no_fuse = nobody}, &ok);
+    assert_false(ok);
+    assert_non_null(strstr(g->diag->errors.data[0], "\"e9\""));
+    arena_free(arena);
+}
+
+/* Time grows with the graph, not with its square: four times the nodes may
+ * take no more than eight times as long. */
+static double time_of_chain(int nodes)
+{
+    Arena *arena = arena_new();
+    Str text = {0};
+    clock_t start;
+
+    str_add(&text, "graph g\n  input x: f32[4]\n  t0: f32[4] = Exp n0(x)\n");
+    for (int i = 1; i < nodes; i++)
+        str_addf(&text, "  t%d: f32[4] = %s n%d(t%d, %s)\n", i,
+                 i % 3 ? "Add" : "Mul", i, i - 1, i % 2 ? "x" : "t0");
+    str_addf(&text, "  output t%d\n", nodes - 1);
+    Graph *g = graph_from_text(arena, str_text(&text));
+    PassContext c = {.graph = g,
+                     .target = target_find(arena, g->diag, "x86-64-v3"),
+                     .evaluate = evaluate_node};
+    start = clock();
+    assert_true(passes_run(&c, &(PassOptions){.opt_level = 2}, NULL, NULL));
+    double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+    str_free(&text);
+    arena_free(arena);
+    return seconds;
+}
+
+static void test_linear_time(void **state)
+{
+    (void)state;
+    double small = time_of_chain(4000), large = time_of_chain(16000);
+    if (large > 8 * small + 0.2)
+        fail_msg("4000 nodes take %.3f s, 16000 %.3f s", small, large);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_infer),
+        cmocka_unit_test(test_infer_faults),
+        cmocka_unit_test(test_fold),
+        cmocka_unit_test(test_decompose),
+        cmocka_unit_test(test_simplify),
+        cmocka_unit_test(test_batchnorm),
+        cmocka_unit_test(test_cse),
+        cmocka_unit_test(test_dce),
+        cmocka_unit_test(test_impure),
+        cmocka_unit_test(test_layout),
+        cmocka_unit_test(test_fuse),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_linear_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,206 @@
+/* The suite's models: parameters are understood or refused, and the graphs
+ * have the published shapes, with seeded weights. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+#include "ops/op.h"
+#include "suites/random.h"
+#include "suites/suite.h"
+
+static void parameters(void **state)
+{
+    (void)state;
+    Str error = {0};
+    SuiteParams p;
+    const SuiteModel *m =
+        suite_find("resnet50@192,width=0.75,batch=4,seed=2", &p, &error);
+    assert_non_null(m);
+    assert_string_equal(m->name, "resnet50");
+    assert_int_equal(p.resolution, 192);
+    assert_true(p.width == 0.75);
+    assert_int_equal(p.batch, 4);
+    assert_int_equal(p.seed, 2);
+    assert_non_null(suite_find("resnet50", &p, &error));
+    assert_true(p.resolution == 224 && p.width == 1 && p.batch == 1);
+    assert_non_null(suite_find("resnet_fashion@batch=8", &p, &error));
+    assert_int_equal(p.batch, 8);
+    assert_int_equal(error.length, 0);
+}
+
+static void bad_parameters(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "resnet51",           "resnet50@",
+        "resnet50@16",        "resnet50@192x",
+        "resnet50@width=0",   "resnet50@batch=1.5",
+        "resnet50@depth=3",   "resnet50@batch=-1",
+        "resnet_fashion@192", "resnet_fashion@width=2",
+        "resnet50@seed=x",    "resnet",
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        Str error = {0};
+        SuiteParams p;
+        const SuiteModel *m = suite_find(bad[i], &p, &error);
+        bool empty = !strcmp(bad[i], "resnet50@");
+        if (!m == empty) /* nothing after the @ is the default */
+            fail_msg("%s", bad[i]);
+        assert_int_equal(error.length > 0, !empty);
+        str_free(&error);
+    }
+    assert_true(suite_is_name("resnet50@width=0.75"));
+    assert_false(suite_is_name("resnet50.onnx"));
+    assert_false(suite_is_name("./resnet50"));
+}
+
+/* Parameters of all constants that are no BatchNormalization statistic
+ * nor a bound of a Clip. */
+static int64_t count_parameters(const Graph *g)
+{
+    int64_t total = 0;
+    for (int i = 0; i < g->tensors.count; i++) {
+        const Tensor *t = g->tensors.data[i];
+        size_t length = strlen(t->name);
+        if (!t->value ||
+            (length > 4 && (!strcmp(t->name + length - 4, ".var") ||
+                            !strcmp(t->name + length - 4, ".min") ||
+                            !strcmp(t->name + length - 4, ".max"))) ||
+            (length > 5 && !strcmp(t->name + length - 5, ".mean")))
+            continue;
+        total += array_count(t->value);
+    }
+    return total;
+}
+
+static Graph *build(Arena *arena, const char *name)
+{
+    Str error = {0};
+    SuiteParams p;
+    const SuiteModel *m = suite_find(name, &p, &error);
+    assert_non_null(m);
+    Diag *diag = diag_new(arena, NULL);
+    Graph *g = graph_new(arena, diag, m->name, ops_builtin());
+    if (!m->build(g, &p))
+        fail_msg("%s: %s", name, diag->errors.data[0]);
+    graph_verify(g);
+    return g;
+}
+
+/* The published numbers of parameters (torchvision's documentation). */
+static void published_shapes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int64_t parameters;
+    } rows[] = {
+        {"resnet18", 11689512},
+        {"resnet50", 25557032},
+        {"mobilenet_v2", 3504872},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        Arena *arena = arena_new();
+        Graph *g = build(arena, rows[i].name);
+        assert_int_equal(count_parameters(g), rows[i].parameters);
+        assert_int_equal(g->outputs.count, 1);
+        const TensorType *t = &g->outputs.data[0]->type;
+        assert_true(t->rank == 2 && t->dims[0].value == 1 &&
+                    t->dims[1].value == 1000);
+        arena_free(arena);
+    }
+}
+
+static void parameters_change_the_graph(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new();
+    Graph *g = build(arena, "mobilenet_v2@192,width=0.75,batch=3");
+    const TensorType *in = &g->inputs.data[0]->type;
+    assert_true(in->dims[0].value == 3 && in->dims[2].value == 192);
+    assert_int_equal(g->outputs.data[0]->type.dims[0].value, 3);
+    const Tensor *w = graph_find_tensor(g, "block2.expand.weight");
+    assert_int_equal(w->type.dims[1].value, 16); /* 16 * 0.75 rounds up */
+    arena_free(arena);
+}
+
+static void seeds_change_the_weights(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new();
+    const char *name = "fc.weight";
+    const Array *a =
+        graph_find_tensor(build(arena, "resnet18@64,width=0.25"), name)->value;
+    const Array *b =
+        graph_find_tensor(build(arena, "resnet18@96,width=0.25"), name)->value;
+    const Array *c =
+        graph_find_tensor(build(arena, "resnet18@64,width=0.25,seed=2"), name)
+            ->value;
+    assert_memory_equal(a->data, b->data, array_bytes(a));
+    assert_memory_not_equal(a->data, c->data, array_bytes(a));
+    arena_free(arena);
+}
+
+static void normal_is_normal(void **state)
+{
+    (void)state;
+    enum { COUNT = 100000 };
+    double sum = 0, square = 0;
+    for (uint64_t i = 0; i < COUNT; i++) {
+        double x = random_normal(5, i);
+        sum += x;
+        square += x * x;
+    }
+    assert_true(fabs(sum / COUNT) < 0.01);
+    assert_true(fabs(square / COUNT - 1) < 0.02);
+    assert_true(random_normal(5, 7) == random_normal(5, 7));
+    assert_true(random_normal(5, 7) != random_normal(6, 7));
+}
+
+static void fashion_data(void **state)
+{
+    (void)state;
+    SuiteParams p;
+    Str error = {0};
+    const SuiteModel *m = suite_find("resnet_fashion", &p, &error);
+    Arena *arena = arena_new();
+    Array *images, *labels;
+    if (!m->data->load(arena, 2000, &images, &labels, &error)) {
+        print_message("%s\n", str_text(&error));
+        str_free(&error);
+        arena_free(arena);
+        skip();
+    }
+    assert_int_equal(array_count(images), 2000 * 28 * 28);
+    int seen[10] = {0};
+    for (int i = 0; i < 2000; i++)
+        seen[array_get_int(labels, i)]++;
+    for (int k = 0; k < 10; k++)
+        assert_in_range(seen[k], 150, 250);
+    assert_int_equal(array_get_int(labels, 0), 9); /* an ankle boot */
+    double largest = 0, sum = 0;
+    for (int64_t i = 0; i < array_count(images); i++) {
+        sum += array_get(images, i);
+        largest = fmax(largest, array_get(images, i));
+    }
+    assert_true(largest == 1);
+    assert_true(fabs(sum / (double)array_count(images) - 0.286) < 0.01);
+    arena_free(arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parameters),
+        cmocka_unit_test(bad_parameters),
+        cmocka_unit_test(published_shapes),
+        cmocka_unit_test(parameters_change_the_graph),
+        cmocka_unit_test(seeds_change_the_weights),
+        cmocka_unit_test(normal_is_normal),
+        cmocka_unit_test(fashion_data),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
