@@ -204,6 +204,58 @@ static bool order_accumulator(Look *look, const Contraction *c)
            schedule_vectorize(s, name, vector);
 }
 
+/* Weights that are computed at run time and do not run along the vector
+ * axis in memory, such as the keys of attention: a copy that does, made
+ * once for all tiles that read it. */
+static bool cache_weights(Look *look, const Contraction *c, int64_t panel,
+                          double depth)
+{
+    const double most_bytes = 128 * 1024;
+    Schedule *s = look->s;
+    const Stage *acc = c->acc->stage, *out = c->out->stage;
+    const Expr *w = c->weights;
+    const Layout *l = &w->buffer->layout;
+    const Var *vector = acc->axis[c->vector_axis].var;
+    int v = index_of(w, vector);
+    if (w->buffer->is_constant || w->outside || v < 0 ||
+        l->dim[l->count - 1].axis == v || w->buffer->role != BUF_INPUT)
+        return true;
+    /* The innermost loop that selects a batch of the weights, or the panel
+     * when there is no batch. */
+    const char *at = NULL;
+    double columns = (double)acc->axis[c->vector_axis].extent;
+    for (int i = 0; i < c->out->leaves.count; i++) {
+        const char *name = c->out->leaves.data[i]->name;
+        for (int k = 0; k < acc->axis_count; k++)
+            if (k != c->vector_axis && k != c->pixel_axis &&
+                acc->axis[k].extent > 1 && look_uses(c->acc, k, w) &&
+                strstr(name, out->axis[k].var->name) == name)
+                at = name;
+    }
+    const LoopAxis *first = c->out->leaves.data[0];
+    if (!at && first->split_from &&
+        first->split_from->root == out->axis[c->vector_axis].var) {
+        at = first->name;
+        columns = (double)panel;
+    }
+    if (!at || depth * columns * 4 > most_bytes)
+        return true;
+    const char *name = arena_printf(s->arena, "%s_cached", w->buffer->name);
+    if (!schedule_cache_read(s, acc->name, w->buffer->name) ||
+        !schedule_stage(s, name))
+        return false;
+    const StageState *copy = schedule_stage(s, name);
+    const char *order[MAX_RANK];
+    int n = 0;
+    for (int i = 0; i < copy->roots.count; i++)
+        if (i != v)
+            order[n++] = copy->roots.data[i]->name;
+    order[n++] = copy->roots.data[v]->name;
+    return schedule_reorder(s, name, look_order(look, order, n)) &&
+           schedule_vectorize(s, name, order[n - 1]) &&
+           schedule_compute_at(s, name, out->name, at);
+}
+
 typedef struct OuterLoop {
     const char *name;
     int64_t extent;
@@ -320,7 +372,8 @@ bool template_contraction(Look *look, bool *fits)
         return false;
 
     const char *attach;
-    if (!order_output(look, &c, tw, panel, depth, &attach))
+    if (!order_output(look, &c, tw, panel, depth, &attach) ||
+        !cache_weights(look, &c, panel, depth))
         return false;
     return schedule_compute_at(s, acc->name, out->name, attach) &&
            schedule_set_scope(s, acc->name, SCOPE_REGISTER) &&

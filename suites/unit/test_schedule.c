@@ -82,6 +82,14 @@ static const Case cases[] = {
      "  in x f32[5, 12]\n  in w f32[37, 12]\n  out y f32[5, 37]\n"
      "  stage y[i:5, j:37] sum[k:12] = (x[i, k] * w[j, k])\n}\n",
      {0}},
+    {"attention scores, heads interleaved in memory",
+     "definition scores {\n"
+     "  in q f32[2, 3, 19, 8]\n  in k f32[2, 3, 37, 8]\n"
+     "  temp t f32[2, 3, 19, 37]\n  out y f32[2, 3, 19, 37]\n"
+     "  stage t[n:2, o:3, h:19, w:37] sum[k_r:8] = (q[n, o, h, k_r] * "
+     "k[n, o, w, k_r])\n"
+     "  stage y[n:2, o:3, h:19, w:37] = (t[n, o, h, w] * 0.125)\n}\n",
+     {"q [0 2 1 3]", "k [0 2 1 3]"}},
     {"softmax of rows",
      "definition softmax {\n"
      "  in x f32[6, 77]\n  temp m f32[6, 1]\n  temp s f32[6, 1]\n"
@@ -298,7 +306,7 @@ static void test_cases(void **state)
 static void test_templates_fit(void **state)
 {
     (void)state;
-    for (int i = 0; i < 9; i++) {
+    for (int i = 0; i < 10; i++) {
         Arena *a = arena_new();
         Diag *diag = diag_new(a, NULL);
         Definition *def = definition_parse(a, diag, cases[i].text);
