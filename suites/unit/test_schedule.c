@@ -37,6 +37,13 @@ static const Case cases[] = {
      "(((h * 2) + kh) + -2), (((w * 2) + kw) + -2) | 0.0] * "
      "w[o, c, kh, kw])\n}\n",
      {"x [0 2 3 1]", "y [0 2 3 1]"}},
+    {"convolution over small rows, several to a tile",
+     "definition conv {\n"
+     "  in x f32[1, 8, 7, 7]\n  const w f32[40, 8, 3, 3]\n"
+     "  out y f32[1, 40, 7, 7]\n"
+     "  stage y[n:1, o:40, h:7, w:7] sum[c:8, kh:3, kw:3] = (x[n, c, "
+     "((h + kh) + -1), ((w + kw) + -1) | 0.0] * w[o, c, kh, kw])\n}\n",
+     {"x [0 2+1+1 3+1+1 1]", "y [0 2+1+1 3+1+1 1]"}},
     {"convolution in row-major layout",
      "definition conv {\n"
      "  in x f32[1, 3, 8, 20]\n  const w f32[4, 3, 3, 3]\n"
@@ -306,7 +313,7 @@ static void test_cases(void **state)
 static void test_templates_fit(void **state)
 {
     (void)state;
-    for (int i = 0; i < 10; i++) {
+    for (int i = 0; i < 11; i++) {
         Arena *a = arena_new();
         Diag *diag = diag_new(a, NULL);
         Definition *def = definition_parse(a, diag, cases[i].text);
@@ -328,7 +335,7 @@ static void test_refusals(void **state)
     (void)state;
     Arena *a = arena_new();
     Diag *diag = diag_new(a, NULL);
-    Definition *def = definition_parse(a, diag, cases[6].text);
+    Definition *def = definition_parse(a, diag, cases[7].text);
     Schedule *s = schedule_new(a, diag, def);
     assert_false(schedule_split(s, "z", "i", 4));
     assert_false(schedule_split(s, "y", "q", 4));
