@@ -146,9 +146,12 @@ bool assay_compile(AssayCompiler *c, const AssayOptions *options)
     if (!ops_check_lowerable(c->graph))
         return false;
     double start = now();
-    bool naive = options->naive || options->opt_level == 0;
+    ScheduleMode mode =
+        options->naive || options->opt_level == 0 ? SCHEDULE_NAIVE
+        : options->opt_level == 1                 ? SCHEDULE_EXACT
+                                                  : SCHEDULE_FAST;
     c->program = program_build(c->arena, c->diag, c->graph, c->target,
-                               naive);
+                               mode);
     add_timing(c, "schedule", start);
     if (!c->program)
         return false;

@@ -1,6 +1,7 @@
 /* assay compile: a model to an artifact. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "harness/command.h"
@@ -36,12 +37,27 @@ static void print_timings(const AssayCompiler *compiler)
                     rows[i].seconds * 1e3);
 }
 
+/* The artifact's folder itself appears whole, once all is written. */
+static bool make_parent(const char *dir)
+{
+    char *parent = strdup(dir);
+    char *slash = parent ? strrchr(parent, '/') : NULL;
+    bool ok = parent;
+    if (slash && slash != parent) {
+        *slash = 0;
+        ok = make_folders(parent);
+    }
+    free(parent);
+    return ok;
+}
+
 static int compile(const char *model, const char *dir, const CompileOptions *o)
 {
     AssayCompiler *compiler = assay_new();
     int code = EXIT_BAD_INPUT;
-    if (!make_folders(dir)) {
-        bad_input("cannot make %s: %s", dir, strerror(errno));
+    if (!make_parent(dir)) {
+        bad_input("cannot make the folder around %s: %s", dir,
+                  strerror(errno));
     } else if (open_model(compiler, model, o)) {
         bool ok = assay_compile(compiler, &o->assay) &&
                   assay_write_artifact(compiler, dir);
@@ -58,7 +74,7 @@ int cmd_compile(int argc, char **argv)
 {
     CompileOptions o;
     compile_options_init(&o);
-    const char *dir = NULL;
+    char *dir = NULL;
     int c;
     while ((c = getopt_long(argc, argv, COMPILE_SHORT "o:h", long_options,
                             NULL)) != -1) {
@@ -71,6 +87,9 @@ int cmd_compile(int argc, char **argv)
             return fputs(usage, stdout), EXIT_FINE;
         if (c != 'o')
             return bad_input("see assay compile --help");
+        /* "out/" means "out". */
+        for (size_t n = strlen(optarg); n > 1 && optarg[n - 1] == '/'; n--)
+            optarg[n - 1] = 0;
         dir = optarg;
     }
     if (optind + 1 != argc || !dir)

@@ -19,7 +19,7 @@ typedef struct Builder {
     Arena *arena;
     Diag *diag;
     Graph *g;
-    bool naive;
+    ScheduleMode mode;
     int *buffer_of; /* by tensor id; -1: none */
     Map scheduled;  /* by definition and layouts */
     Map by_hash;    /* kernels */
@@ -106,7 +106,7 @@ static const char *schedule_key(Builder *b, const GroupDefinition *d)
 {
     Str key = {0};
 
-    str_addf(&key, "%d\n", b->naive);
+    str_addf(&key, "%d\n", b->mode);
     definition_print(&key, d->def);
     for (int i = 0; i < d->bindings.count; i++) {
         str_addf(&key, "%s ", d->bindings.data[i].buffer->name);
@@ -149,18 +149,13 @@ static Scheduled *schedule_group(Builder *b, const GroupDefinition *d)
 {
     const char *key = schedule_key(b, d);
     Scheduled *known = map_get(&b->scheduled, key);
-    int errors = b->diag->errors.count;
     Str trace = {0};
 
     if (known)
         return known;
     Schedule *s = make_schedule(b, d);
-    /* No template for it: the naive schedule is always valid. */
-    if (!b->naive && !schedule_choose(s, b->p->target)) {
-        if (b->diag->errors.count > errors)
-            return NULL;
-        s = make_schedule(b, d);
-    }
+    if (!schedule_choose(s, b->p->target, b->mode))
+        return NULL;
     Kernel *kernel = schedule_lower(s, b->arena);
     if (!kernel)
         return NULL;
@@ -272,10 +267,10 @@ static bool add_interface(Builder *b)
 }
 
 Program *program_build(Arena *arena, Diag *diag, Graph *g,
-                       const Target *target, bool naive)
+                       const Target *target, ScheduleMode mode)
 {
     Program *p = ARENA_NEW(arena, Program);
-    Builder b = {.p = p, .arena = arena, .diag = diag, .g = g, .naive = naive};
+    Builder b = {.p = p, .arena = arena, .diag = diag, .g = g, .mode = mode};
     bool ok = true;
 
     p->arena = arena;

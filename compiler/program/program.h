@@ -3,7 +3,7 @@
 #define ASSAY_PROGRAM_PROGRAM_H
 
 #include "graph/graph.h"
-#include "schedules/schedule.h"
+#include "schedules/choose.h"
 #include "targets/target.h"
 
 typedef enum ProgramBufferKind {
@@ -64,7 +64,7 @@ typedef struct Program {
 /* Groups (or single nodes) to kernels: builds each group's definition,
  * lets `schedule_choose` schedule it, lowers, shares equal kernels. */
 Program *program_build(Arena *arena, Diag *diag, Graph *g,
-                       const Target *target, bool naive);
+                       const Target *target, ScheduleMode mode);
 /* The definition of one group: composes the nodes' definitions. */
 Definition *program_define_group(Arena *arena, const Graph *g,
                                  const Group *group);

@@ -82,6 +82,12 @@ const char *look_order(Look *look, const char *const *names, int count)
     return order;
 }
 
+bool look_contract(Look *look, const StageState *st)
+{
+    return look->exact || !look->target->has_fma ||
+           schedule_contract(look->s, st->stage->name);
+}
+
 const char *look_parallel_outer(Look *look, int inner)
 {
     StageState *out = look->out;
@@ -150,12 +156,13 @@ static bool take_look(Look *look)
     return true;
 }
 
-static bool apply(Schedule *s, const Target *target)
+static bool apply(Schedule *s, const Target *target, ScheduleMode mode)
 {
     static bool (*const templates[])(Look *, bool *) = {
         template_contraction, template_window, template_rows,
         template_elementwise};
     Look look = {.s = s, .target = target};
+    look.exact = mode == SCHEDULE_EXACT;
     look.lanes = target_lanes(target, 4);
     look.work = work_of(s);
     if (!take_look(&look))
@@ -170,14 +177,16 @@ static bool apply(Schedule *s, const Target *target)
     return false;
 }
 
-bool schedule_choose(Schedule *s, const Target *target)
+bool schedule_choose(Schedule *s, const Target *target, ScheduleMode mode)
 {
+    if (mode == SCHEDULE_NAIVE)
+        return true;
     /* A template that meets a refusal leaves the naive schedule, which is
      * always right. */
     Diag *diag = s->diag;
     int given = s->trace.count;
     s->diag = diag_new(s->arena, NULL);
-    if (apply(s, target)) {
+    if (apply(s, target, mode)) {
         s->diag = diag;
         return true;
     }

@@ -6,8 +6,14 @@
 #include "schedules/schedule.h"
 #include "targets/target.h"
 
+typedef enum ScheduleMode {
+    SCHEDULE_NAIVE, /* plain loops in the order of the definition */
+    SCHEDULE_EXACT, /* templates; every result has the naive one's bits */
+    SCHEDULE_FAST   /* may reassociate and fuse multiply-adds */
+} ScheduleMode;
+
 /* Applies the template that fits. `s` is fresh but for the layouts of
  * inputs and outputs that are already fixed by the graph. */
-bool schedule_choose(Schedule *s, const Target *target);
+bool schedule_choose(Schedule *s, const Target *target, ScheduleMode mode);
 
 #endif

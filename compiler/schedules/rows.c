@@ -57,7 +57,7 @@ bool template_rows(Look *look, bool *fits)
     for (int k = 0; k < look->reductions.count; k++) {
         StageState *r = look->reductions.data[k];
         int i = contiguous_reduction(r, r->stage->value[0]);
-        if (r->stage->reduce_count != 1 || i < 0)
+        if (look->exact || r->stage->reduce_count != 1 || i < 0)
             continue;
         if (!schedule_reduce_lanes(
                 s, r->stage->name,

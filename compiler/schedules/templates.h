@@ -11,6 +11,7 @@ typedef struct Look {
     const Target *target;
     StageState *out;          /* the only stage that writes outputs */
     Vec(StageState *) reductions; /* live, before `out` */
+    bool exact; /* no reassociation, no fused multiply-add */
     int lanes;                /* of 4-byte elements in a register */
     double work;              /* flops, or elements without arithmetic */
 } Look;
@@ -34,6 +35,8 @@ void look_collapse(Look *look, const char *except);
  * into one and makes it parallel when the work is worth it. Returns the
  * name of the innermost loop of them, NULL when there is none. */
 const char *look_parallel_outer(Look *look, int inner);
+/* Multiply-accumulate rounds once where that is allowed. */
+bool look_contract(Look *look, const StageState *st);
 /* "a b c" from names. */
 const char *look_order(Look *look, const char *const *names, int count);
 

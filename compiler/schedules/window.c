@@ -183,6 +183,6 @@ bool template_window(Look *look, bool *fits)
            schedule_vectorize(s, a->name, acc->roots.data[v]->name) &&
            schedule_compute_at(s, a->name, o->name, attach) &&
            schedule_set_scope(s, a->name, SCOPE_REGISTER) &&
-           (!look->target->has_fma || schedule_contract(s, a->name)) &&
+           look_contract(look, acc) &&
            schedule_vectorize(s, o->name, vector_i);
 }

@@ -51,7 +51,8 @@ Compiled compile_text(Arena *arena, const char *text, const char *target,
         .graph = c.graph, .target = c.target, .evaluate = evaluate_node};
     if (!passes_run(&context, options ? options : &plain, NULL, NULL))
         fail_with(c.diag, "a pass fails");
-    c.program = program_build(arena, c.diag, c.graph, c.target, naive);
+    c.program = program_build(arena, c.diag, c.graph, c.target,
+                              naive ? SCHEDULE_NAIVE : SCHEDULE_FAST);
     if (!c.program)
         fail_with(c.diag, "the program cannot be built");
     program_plan_memory(c.program);
