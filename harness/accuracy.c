@@ -10,6 +10,10 @@
 
 enum { QUICK_EXAMPLES = 2000, ACCURACY_TIMEOUT = 900 };
 
+/* Builds that would need longer than this, in seconds, are not scored: they
+ * are there to be compared with the reference, not to be fast. */
+static const double patience = 60;
+
 typedef struct Labelled {
     const char *images; /* .npy file */
     const Array *labels;
@@ -130,7 +134,7 @@ void accuracy_measure(Arena *arena, const MeasurePlan *plan, const char *work,
                     : open_suite_data(arena, plan, r->model, work, &l, &why);
     for (int i = 0; open && i < r->mode_count; i++) {
         ModeResult *m = &r->modes[i];
-        if (m->status != MODE_OK)
+        if (m->status != MODE_OK || m->p50 * l.count > patience)
             continue;
         Str failure = {0};
         if (!score_mode(arena, plan, work, &l, m, &failure)) {

@@ -27,6 +27,7 @@ static const char usage[] =
     "compiles the model first.\n"
     "\n"
     "  -a, --artifact DIR  what to check; may be repeated\n"
+    "  -i, --input NAME=FILE  .npy array instead of a seeded input\n"
     "  -s, --seed N        seed of the inputs (1)\n"
     "  -t, --threads N     (physical cores)\n"
     "      --replay        instead: does each kernel's printed definition\n"
@@ -39,6 +40,7 @@ enum { OPT_REPLAY = OPT_COMMAND };
 
 static const struct option long_options[] = {
     {"artifact", required_argument, NULL, 'a'},
+    {"input", required_argument, NULL, 'i'},
     {"seed", required_argument, NULL, 's'},
     {"threads", required_argument, NULL, 't'},
     {"replay", no_argument, NULL, OPT_REPLAY},
@@ -53,6 +55,8 @@ typedef struct Check {
     const char *model, *work;
     const char *artifacts[MAX_LIST];
     int artifact_count;
+    const char *given[MAX_LIST]; /* --input */
+    int given_count;
     long seed, threads;
     bool replay;
     const Graph *graph; /* as loaded */
@@ -62,7 +66,43 @@ typedef struct Check {
     bool failed;
 } Check;
 
+static bool same_type(const Array *a, const Array *b)
+{
+    return a->dtype == b->dtype && a->rank == b->rank &&
+           !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
+}
+
 /* ---- inputs ----------------------------------------------------------- */
+
+/* The file that --input gives for a name, or NULL. */
+static const char *given_file(const Check *c, const char *name)
+{
+    size_t length = strlen(name);
+    for (int i = 0; i < c->given_count; i++)
+        if (!strncmp(c->given[i], name, length) && c->given[i][length] == '=')
+            return c->given[i] + length + 1;
+    return NULL;
+}
+
+/* False when an --input has no such name. */
+static bool check_names(const Check *c, Str *error)
+{
+    for (int i = 0; i < c->given_count; i++) {
+        bool known = false;
+        for (int k = 0; k < c->graph->inputs.count; k++) {
+            const char *name = c->graph->inputs.data[k]->name;
+            size_t length = strlen(name);
+            known = known || (!strncmp(c->given[i], name, length) &&
+                              c->given[i][length] == '=');
+        }
+        if (!known) {
+            str_addf(error, "--input %s: there is no such input\n",
+                     c->given[i]);
+            return false;
+        }
+    }
+    return true;
+}
 
 static bool make_input(Check *c, int index, Str *error)
 {
@@ -81,10 +121,21 @@ static bool make_input(Check *c, int index, Str *error)
     for (int i = 0; i < t->type.rank; i++)
         dims[i] = t->type.dims[i].value;
     Array *array = array_new(c->arena, t->type.dtype, t->type.rank, dims);
+    const char *file = given_file(c, t->name);
+    if (file) {
+        Array *own = npy_read(c->arena, file, error);
+        if (own && !same_type(own, array))
+            str_addf(error, "%s: its type is not that of input \"%s\"\n", file,
+                     t->name);
+        if (!own || !same_type(own, array))
+            return false;
+        c->inputs[index] = own;
+        c->input_files[index] = arena_printf(c->arena, "%s=%s", t->name, file);
+        return true;
+    }
     inputs_fill(array, (uint64_t)c->seed, index);
     c->inputs[index] = array;
-    const char *file =
-        arena_printf(c->arena, "%s/input_%d.npy", c->work, index);
+    file = arena_printf(c->arena, "%s/input_%d.npy", c->work, index);
     c->input_files[index] = arena_printf(c->arena, "%s=%s", t->name, file);
     return npy_write(file, array, error);
 }
@@ -92,6 +143,8 @@ static bool make_input(Check *c, int index, Str *error)
 static bool make_inputs(Check *c, Str *error)
 {
     int count = c->graph->inputs.count;
+    if (!check_names(c, error))
+        return false;
     c->inputs = ARENA_ARRAY(c->arena, Array *, count + 1);
     c->input_files = ARENA_ARRAY(c->arena, const char *, count + 1);
     for (int i = 0; i < count; i++)
@@ -106,12 +159,6 @@ static bool make_inputs(Check *c, Str *error)
 static json_t *number_json(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
-}
-
-static bool same_type(const Array *a, const Array *b)
-{
-    return a->dtype == b->dtype && a->rank == b->rank &&
-           !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
 }
 
 static json_t *difference_json(const char *name, const Difference *d)
@@ -337,7 +384,7 @@ int cmd_check(int argc, char **argv)
     Check c = {.seed = 1};
     compile_options_init(&c.compile);
     int code;
-    while ((code = getopt_long(argc, argv, COMPILE_SHORT "a:s:t:h",
+    while ((code = getopt_long(argc, argv, COMPILE_SHORT "a:i:s:t:h",
                                long_options, NULL)) != -1) {
         int taken = compile_options_take(&c.compile, code, optarg);
         if (taken < 0)
@@ -349,6 +396,8 @@ int cmd_check(int argc, char **argv)
             return fputs(usage, stdout), EXIT_FINE;
         else if (code == 'a' && c.artifact_count < MAX_LIST)
             c.artifacts[c.artifact_count++] = optarg;
+        else if (code == 'i' && c.given_count < MAX_LIST)
+            c.given[c.given_count++] = optarg;
         else if (code == 's')
             ok = parse_count("--seed", optarg, 0, 1L << 40, &c.seed);
         else if (code == 't')

@@ -183,7 +183,8 @@ static void measure_one(Run *run, int index, ModelResult *result)
     fflush(stderr);
     char *work = make_temp_folder(run->arena);
     if (!work) {
-        *result = (ModelResult){.model = model, .mode_count = 1};
+        *result =
+            (ModelResult){.model = model, .label = model, .mode_count = 1};
         result->modes[0] = (ModeResult){.mode = "-",
                                         .status = MODE_BROKEN,
                                         .reason = "no temporary folder"};

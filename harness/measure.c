@@ -348,7 +348,10 @@ void measure_model(Arena *arena, const char *model, const MeasurePlan *plan,
                    const char *work, ModelResult *r)
 {
     double start = clock_now();
-    *r = (ModelResult){.model = model, .mode_count = plan->mode_count};
+    const char *slash = strrchr(model, '/');
+    *r = (ModelResult){.model = model,
+                       .label = slash ? slash + 1 : model,
+                       .mode_count = plan->mode_count};
     for (int i = 0; i < plan->mode_count; i++) {
         ModeResult *m = &r->modes[i];
         m->mode = plan->modes[i];

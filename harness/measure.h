@@ -50,7 +50,8 @@ typedef struct ModeResult {
 } ModeResult;
 
 typedef struct ModelResult {
-    const char *model;
+    const char *model; /* as asked for */
+    const char *label; /* a file's name without its folder */
     ModeResult modes[MAX_MODES];
     int mode_count;
     bool has_ratio;

@@ -39,7 +39,7 @@ static void set_shared(json_t *object, const char *key, json_t *value)
 static json_t *mode_json(const ModelResult *r, const ModeResult *m)
 {
     json_t *o = json_object();
-    json_object_set_new(o, "model", json_string(r->model));
+    json_object_set_new(o, "model", json_string(r->label));
     json_object_set_new(o, "mode", json_string(m->mode));
     json_object_set_new(o, "status", json_string(mode_status_name(m->status)));
     if (m->reason)
@@ -70,7 +70,7 @@ static json_t *mode_json(const ModelResult *r, const ModeResult *m)
 static json_t *ratio_json(const ModelResult *r)
 {
     return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:i, s:i}", "model",
-                     r->model, "slow", "unfused", "fast", "fused", "ratio",
+                     r->label, "slow", "unfused", "fast", "fused", "ratio",
                      number(r->ratio.value), "low", number(r->ratio.low),
                      "high", number(r->ratio.high), "blocks", r->blocks,
                      "blocks_repeated", r->blocks_repeated);
@@ -187,7 +187,7 @@ static void print_row(Arena *arena, FILE *file, const ModelResult *r,
     double over =
         m->arena_bound ? (double)m->arena_bytes / (double)m->arena_bound : NAN;
     fprintf(file, "%-*s %-8s %9s %-18s %9s %6s %8s %-18s %6s  %s\n", width,
-            r->model, m->mode, timed ? format_seconds(arena, m->p50) : "-",
+            r->label, m->mode, timed ? format_seconds(arena, m->p50) : "-",
             ratio_text(arena, r, m),
             m->arena_bytes ? format_bytes(arena, (double)m->arena_bytes) : "-",
             isnan(over) ? "-" : arena_printf(arena, "%.2f", over),
@@ -203,7 +203,7 @@ void results_print_table(Arena *arena, FILE *file, const ModelResult *models,
 {
     int width = 5;
     for (int i = 0; i < count; i++) {
-        int length = (int)strlen(models[i].model);
+        int length = (int)strlen(models[i].label);
         width = length > width ? length : width;
     }
     fprintf(file, "%-*s %-8s %9s %-18s %9s %6s %8s %-18s %6s  %s\n", width,
@@ -221,11 +221,11 @@ void results_print_table(Arena *arena, FILE *file, const ModelResult *models,
     for (int i = 0; i < count; i++) {
         const ModelResult *r = &models[i];
         if (r->labels_missing)
-            fprintf(file, "\n%s: accuracy skipped: %s\n", r->model,
+            fprintf(file, "\n%s: accuracy skipped: %s\n", r->label,
                     r->labels_missing);
         for (int k = 0; k < r->mode_count; k++)
             if (r->modes[k].reason)
-                fprintf(file, "\n%s %s: %s\n", r->model, r->modes[k].mode,
+                fprintf(file, "\n%s %s: %s\n", r->label, r->modes[k].mode,
                         r->modes[k].reason);
     }
 }

@@ -1,0 +1,209 @@
+/* Trained models from elsewhere, where they are at hand: the accuracy that
+ * another engine gets with them, and agreement with the reference. The
+ * folder is ASSAY_SHARED, or ../shared; without it the tests are skipped.
+ * Needs build/assay: runs from the project's folder. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/process.h"
+#include "harness/npy.h"
+
+enum { IMAGES = 1000, SIDE = 32, PIXELS = SIDE * SIDE };
+
+typedef struct Fixture {
+    Arena *arena;
+    char dir[64];
+    const char *shared, *assay;
+} Fixture;
+
+static int set_up(void **state)
+{
+    Fixture *f = calloc(1, sizeof *f);
+    strcpy(f->dir, "/tmp/assay_trained_XXXXXX");
+    if (!mkdtemp(f->dir))
+        return -1;
+    f->arena = arena_new();
+    f->shared = getenv("ASSAY_SHARED");
+    if (!f->shared)
+        f->shared = "../shared";
+    /* The program of this very build, which may be a sanitizer's. */
+    char self[4096];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[length > 0 ? length : 0] = 0;
+    char *tests = strstr(self, "/tests/");
+    if (tests)
+        *tests = 0;
+    f->assay = arena_printf(f->arena, "%s/assay", self);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    Fixture *f = *state;
+    const char *const argv[] = {"rm", "-rf", f->dir, NULL};
+    process_ok(argv, NULL);
+    arena_free(f->arena);
+    free(f);
+    return 0;
+}
+
+static unsigned char *read_bytes(Fixture *f, const char *name, size_t size)
+{
+    FILE *file =
+        fopen(arena_printf(f->arena, "%s/data/%s", f->shared, name), "rb");
+    if (!file)
+        return NULL;
+    unsigned char *bytes = arena_alloc(f->arena, size);
+    assert_int_equal(fread(bytes, 1, size, file), size);
+    fclose(file);
+    return bytes;
+}
+
+static const char *model_path(Fixture *f, const char *name)
+{
+    return arena_printf(f->arena, "%s/models/%s.onnx", f->shared, name);
+}
+
+static void need(bool there, Fixture *f)
+{
+    if (!there) {
+        print_message("skipped: %s is missing\n", f->shared);
+        skip();
+    }
+}
+
+/* CIFAR-10 pixels, N H W C, to f32 N C H W: (v / scale - mean) / std. */
+static const char *write_images(Fixture *f, double scale, const double *mean,
+                                const double *std)
+{
+    unsigned char *bytes =
+        read_bytes(f, "cifar10_test1000.X.u8", (size_t)IMAGES * PIXELS * 3);
+    need(bytes != NULL, f);
+    int64_t dims[] = {IMAGES, 3, SIDE, SIDE};
+    Array *images = array_new(f->arena, DT_F32, 4, dims);
+    float *out = images->data;
+    for (int n = 0; n < IMAGES; n++)
+        for (int c = 0; c < 3; c++)
+            for (int p = 0; p < PIXELS; p++)
+                *out++ = (float)((bytes[(n * PIXELS + p) * 3 + c] / scale -
+                                  mean[c]) /
+                                 std[c]);
+    const char *path = arena_printf(f->arena, "%s/images.npy", f->dir);
+    Str error = {0};
+    assert_true(npy_write(path, images, &error));
+    return path;
+}
+
+static const char *write_labels(Fixture *f)
+{
+    unsigned char *bytes = read_bytes(f, "cifar10_test1000.Y.u8", IMAGES);
+    need(bytes != NULL, f);
+    int64_t dims[] = {IMAGES};
+    Array *labels = array_new(f->arena, DT_I64, 1, dims);
+    for (int i = 0; i < IMAGES; i++)
+        array_set_int(labels, i, bytes[i]);
+    const char *path = arena_printf(f->arena, "%s/labels.npy", f->dir);
+    Str error = {0};
+    assert_true(npy_write(path, labels, &error));
+    return path;
+}
+
+/* Every mode's top-1, in percent, within 0.3 points. */
+static void check_accuracy(Fixture *f, const char *model, bool has_batch,
+                           double scale, const double *mean, const double *std,
+                           double expected)
+{
+    const char *images = write_images(f, scale, mean, std);
+    const char *argv[] = {f->assay,
+                          "run",
+                          model_path(f, model),
+                          "--quick",
+                          "--format",
+                          "json",
+                          "--images",
+                          images,
+                          "--labels",
+                          write_labels(f),
+                          "--results",
+                          f->dir,
+                          NULL,
+                          NULL,
+                          NULL};
+    if (has_batch) {
+        argv[12] = "--dim";
+        argv[13] = "N=1";
+    }
+    Str out = {0};
+    ProcessResult result;
+    assert_true(process_run(argv, &out, NULL, 600, &result));
+    assert_int_equal(result.exit_code, 0);
+    json_t *root = json_loads(str_text(&out), 0, NULL);
+    str_free(&out);
+    json_t *row;
+    size_t i;
+    json_array_foreach(json_object_get(root, "results"), i, row)
+    {
+        double top1 = 100 * json_number_value(json_object_get(row, "top1"));
+        print_message("%s %s: %.2f %%\n", model,
+                      json_string_value(json_object_get(row, "mode")), top1);
+        assert_true(fabs(top1 - expected) <= 0.3);
+    }
+    assert_int_equal(i, 2);
+    json_decref(root);
+}
+
+static void resnet20(void **state)
+{
+    static const double mean[] = {0.485, 0.456, 0.406};
+    static const double std[] = {0.229, 0.224, 0.225};
+    check_accuracy(*state, "resnet20_cifar10", true, 255, mean, std, 91.5);
+}
+
+static void resnet8(void **state)
+{
+    static const double mean[] = {0, 0, 0}, std[] = {1, 1, 1};
+    check_accuracy(*state, "resnet8_mlperftiny_fp32", false, 1, mean, std,
+                   88.1);
+}
+
+static void check_agreement(Fixture *f, const char *model)
+{
+    const char *path = model_path(f, model);
+    need(!access(path, R_OK), f);
+    static const char *const modes[] = {"fused", "unfused", "O0"};
+    for (int i = 0; i < 3; i++) {
+        const char *const argv[] = {f->assay, "check",  path,
+                                    "--mode", modes[i], NULL};
+        Str out = {0};
+        ProcessResult result;
+        assert_true(process_run(argv, &out, NULL, 600, &result));
+        str_free(&out);
+        assert_int_equal(result.exit_code, 0);
+    }
+}
+
+static void mobilenetv2(void **state)
+{
+    check_agreement(*state, "mobilenetv2_imagenet_fp32deq");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(resnet20),
+        TEST(resnet8),
+        TEST(mobilenetv2),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
