@@ -226,7 +226,7 @@ bool ref_split(RefCall *call)
     for (int k = axis + 1; k < x->rank; k++)
         inner *= x->dims[k];
     int parts = (int)attrs_int(call->attrs, "num_outputs", call->out_count);
-    if (call->out_count > 8 || parts < 1 ||
+    if (call->out_count > REF_MAX_OUTPUTS || parts < 1 ||
         (split && array_count(split) < call->out_count))
         return ref_fail(call, "%d outputs are not supported", call->out_count);
     int64_t each = (x->dims[axis] + parts - 1) / parts;

@@ -8,13 +8,14 @@
 
 /* One evaluation. in[i] is NULL where an optional input was left out. The
  * oracle allocates out[i] in `arena` with the right type and shape. */
+enum { REF_MAX_OUTPUTS = 32 };
 typedef struct RefCall {
     Arena *arena;
     const char *domain, *op; /* ONNX's names, newest version's form */
     const Attrs *attrs;
     int in_count, out_count;
     const Array *const *in;
-    Array *out[8];
+    Array *out[REF_MAX_OUTPUTS];
     const char *error; /* set on failure: what is wrong */
     Arena *scratch;    /* of reference_eval: freed when it returns */
 } RefCall;

@@ -12,7 +12,7 @@
 #include "import/reader.h"
 #include "ops/op.h"
 
-enum { OLDEST_IR = 3, NEWEST_IR = 13, OLDEST_OPSET = 7, NEWEST_OPSET = 25 };
+enum { OLDEST_IR = 3, NEWEST_IR = 13, OLDEST_OPSET = 1, NEWEST_OPSET = 25 };
 
 /* One operator that Assay does not have, with the nodes that use it. */
 typedef struct Missing {

@@ -229,23 +229,51 @@ static bool check_tensor(const Graph *g, const Node *node,
     return false;
 }
 
+bool op_check_lowerable(const Graph *g, const Node *node)
+{
+    if (!node->op->define)
+        return node_error(g->diag, node,
+                          "this operator can only be computed on constants; "
+                          "make its inputs constant");
+    for (int i = 0; i < node->inputs.count; i++)
+        if (node->inputs.data[i] &&
+            !check_tensor(g, node, node->inputs.data[i]))
+            return false;
+    for (int i = 0; i < node->outputs.count; i++)
+        if (node->outputs.data[i] &&
+            !check_tensor(g, node, node->outputs.data[i]))
+            return false;
+    return true;
+}
+
+/* Names in the extents of the inputs, from which all others come; one
+ * message for all of them. */
+static bool check_unbound(const Graph *g)
+{
+    Str list = {0};
+    for (int i = 0; i < g->inputs.count; i++) {
+        const Tensor *input = g->inputs.data[i];
+        if (type_is_static(&input->type))
+            continue;
+        str_addf(&list, "%s%s: ", list.length ? ", " : "", input->name);
+        type_print(&list, &input->type);
+    }
+    if (list.length)
+        diag_error(g->diag,
+                   "inputs have named dimensions (%s); bind each with --dim "
+                   "NAME=VALUE",
+                   str_text(&list));
+    bool ok = list.length == 0;
+    str_free(&list);
+    return ok;
+}
+
 bool ops_check_lowerable(const Graph *g)
 {
+    if (!check_unbound(g))
+        return false;
     bool ok = true;
-    for (int i = 0; i < g->nodes.count; i++) {
-        const Node *node = g->nodes.data[i];
-        if (!node->op->define)
-            ok = node_error(g->diag, node,
-                            "this operator can only be computed on "
-                            "constants; make its inputs constant");
-        bool fine = true;
-        for (int k = 0; k < node->inputs.count && fine; k++)
-            if (node->inputs.data[k])
-                fine = check_tensor(g, node, node->inputs.data[k]);
-        for (int k = 0; k < node->outputs.count && fine; k++)
-            if (node->outputs.data[k])
-                fine = check_tensor(g, node, node->outputs.data[k]);
-        ok &= fine;
-    }
+    for (int i = 0; i < g->nodes.count; i++)
+        ok &= op_check_lowerable(g, g->nodes.data[i]);
     return ok;
 }

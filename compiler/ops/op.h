@@ -108,5 +108,6 @@ bool ops_infer_graph(Graph *g);
 /* Whether every node can be lowered: it has a definition, static types and
  * element types that are computed. All faults are reported. */
 bool ops_check_lowerable(const Graph *g);
+bool op_check_lowerable(const Graph *g, const Node *node);
 
 #endif

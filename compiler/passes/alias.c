@@ -126,6 +126,12 @@ bool layouts_same_storage(const Layout *a, const Layout *b,
     }
 }
 
+/* Row-major where the layout pass has not run. */
+static Layout layout_of(const Tensor *t)
+{
+    return t->layout.count ? t->layout : layout_row_major(t->type.rank);
+}
+
 bool node_alias_layout(Arena *scratch, const Node *node, Layout *layout)
 {
     Tensor *x = node_input(node, 0), *y = node_only_output(node);
@@ -140,13 +146,14 @@ bool node_alias_layout(Arena *scratch, const Node *node, Layout *layout)
         return false;
     tensor_dims(&x->type, in_dims);
     tensor_dims(&y->type, out_dims);
+    Layout from = layout_of(x);
     if (node->op->traits & OP_RESHAPE) {
-        if (!reshaped_alias(&x->layout, x->type.rank, in_dims, y->type.rank,
+        if (!reshaped_alias(&from, x->type.rank, in_dims, y->type.rank,
                             out_dims, layout))
             return false;
     } else if ((node->op->traits & OP_INJECTIVE) &&
                node_permutation(scratch, node, perm)) {
-        *layout = permuted_alias(&x->layout, x->type.rank, perm);
+        *layout = permuted_alias(&from, x->type.rank, perm);
     } else {
         return false;
     }
@@ -166,5 +173,6 @@ bool node_is_alias(Arena *scratch, const Node *node)
     if (!x || !y || y->is_output || !node_alias_layout(scratch, node, &layout))
         return false;
     tensor_dims(&y->type, dims);
-    return layouts_same_storage(&layout, &y->layout, dims);
+    Layout chosen = layout_of(y);
+    return layouts_same_storage(&layout, &chosen, dims);
 }

@@ -1,5 +1,5 @@
-/* schedule_collapse and schedule_cache: the primitives that change the
- * stages themselves. */
+/* schedule_collapse, schedule_cache and schedule_cache_read: the primitives
+ * that change the stages themselves. */
 #include <string.h>
 
 #include "schedules/schedule.h"
@@ -221,4 +221,40 @@ bool schedule_cache(Schedule *s, const char *stage)
     vec_push(s->arena, &s->def->stages, copy);
     schedule_add_stage(s, copy, at);
     return schedule_record(s, "cache %s", stage);
+}
+
+typedef struct CacheRead {
+    const Buffer *from, *to;
+} CacheRead;
+
+static const Expr *redirect_read(ExprSubst *subst, const Expr *leaf)
+{
+    const CacheRead *c = subst->context;
+    if (leaf->kind != EX_READ || leaf->buffer != c->from)
+        return NULL;
+    return expr_read_padded(subst->arena, c->to, leaf->arg, leaf->outside);
+}
+
+bool schedule_cache_read(Schedule *s, const char *stage, const char *buffer)
+{
+    StageState *st = schedule_stage(s, stage);
+    const Buffer *from = definition_find_buffer(s->def, buffer);
+    if (!st || st->is_inlined || !from)
+        return diag_error(s->diag, "schedule of %s: no stage %s or buffer %s",
+                          s->def->name, stage, buffer);
+    Buffer *temp = definition_add_buffer(
+        s->def, arena_printf(s->arena, "%s_cached", buffer), BUF_TEMP,
+        from->dtype, from->rank, from->dims);
+    StageBuilder b;
+    stage_begin(&b, s->def, temp);
+    stage_end(&b, expr_read(s->arena, from, b.index));
+    CacheRead c = {from, temp};
+    ExprSubst subst = {redirect_read, s->arena, &c};
+    for (int k = 0; k < st->stage->value_count; k++)
+        st->stage->value[k] = expr_rewrite(&subst, st->stage->value[k]);
+    int at = 0;
+    while (s->stages.data[at] != st)
+        at++;
+    schedule_add_stage(s, b.stage, at);
+    return schedule_record(s, "cache_read %s %s", stage, buffer);
 }

@@ -4,14 +4,23 @@
  * One operand (the weights) varies along the contiguous output axis, the
  * other (the data) does not: each step loads `nv` weight vectors, splats
  * one data element a pixel and issues tw * nv multiply-adds. */
+#include <math.h>
 #include <string.h>
 
 #include "schedules/templates.h"
+
+/* The register tile: `rows` rows of `pixels` pixels times `vectors`
+ * vectors. */
+typedef struct Tile {
+    int64_t rows, pixels, vectors;
+} Tile;
 
 typedef struct Contraction {
     StageState *acc, *out;
     int vector_axis; /* of both stages, which have the same axes */
     int pixel_axis;  /* -1: none */
+    int row_axis;    /* the next one outwards in memory; -1: none */
+    Tile tile;
     const Expr *data, *weights;
 } Contraction;
 
@@ -50,61 +59,102 @@ static bool analyse(const Look *look, Contraction *c)
     return c->weights != NULL;
 }
 
-/* The axis tiled together with the vector axis: the innermost in memory
- * that only the data follows. */
-static void find_pixel_axis(Contraction *c)
+/* The axes tiled together with the vector axis: the innermost two in
+ * memory that only the data follows. */
+static void find_tile_axes(Contraction *c)
 {
     const Layout *l = &c->out->stage->out[0]->layout;
-    c->pixel_axis = -1;
-    for (int i = l->count - 1; i >= 0 && c->pixel_axis < 0; i--) {
+    c->pixel_axis = c->row_axis = -1;
+    for (int i = l->count - 1; i >= 0; i--) {
         int axis = l->dim[i].axis;
-        if (axis != c->vector_axis &&
-            c->acc->stage->axis[axis].extent > 1 &&
-            look_uses(c->acc, axis, c->data) &&
-            !look_uses(c->acc, axis, c->weights))
+        if (axis == c->vector_axis || c->acc->stage->axis[axis].extent < 2 ||
+            !look_uses(c->acc, axis, c->data) ||
+            look_uses(c->acc, axis, c->weights))
+            continue;
+        if (c->pixel_axis < 0)
             c->pixel_axis = axis;
+        else if (c->row_axis < 0)
+            c->row_axis = axis;
     }
 }
 
-/* Cycles of one tile: multiply-adds, loads and the latency of the chain
- * bound a step; entering and leaving a tile costs the rest. */
-static double tile_cost(double depth, int64_t tw, int64_t nv)
+/* Cycles of one tile. A step of the reduction is bound by multiply-adds,
+ * loads, the latency of the chain, or what comes from the second level
+ * cache; entering and leaving a tile costs the rest. */
+static double tile_cost(const Look *look, double depth, int64_t pixels,
+                        int64_t vectors)
 {
-    double step = (double)(tw * nv) / 2;
-    if ((double)(tw + nv) / 2 > step)
-        step = (double)(tw + nv) / 2;
-    if (step < 4)
-        step = 4;
-    return depth * step + 30 + 2.0 * (double)(tw * nv);
+    const double l2_bytes_per_cycle = 16, chain = 4;
+    double bytes =
+        (double)(vectors * look->target->vector_bytes + pixels * 4);
+    double step = (double)(pixels * vectors) / 2;
+    step = fmax(step, (double)(pixels + vectors) / 2);
+    if (depth * bytes > (double)look->target->l1_bytes)
+        step = fmax(step, bytes / l2_bytes_per_cycle);
+    step = fmax(step, chain);
+    return depth * step + 30 + 2.0 * (double)(pixels * vectors);
 }
 
-static void choose_tile(const Look *look, double depth, int64_t pixels,
-                        int64_t channels, int64_t *tw, int64_t *nv)
+/* Pieces of an axis as equal as can be. */
+typedef struct Pieces {
+    int64_t larger, size, smaller; /* `larger` of size + 1, the rest size */
+} Pieces;
+
+static Pieces divide(int64_t extent, int64_t most)
 {
+    int64_t count = (extent + most - 1) / most, size = extent / count;
+    return (Pieces){extent % count, size, count - extent % count};
+}
+
+/* The whole output, for a tile of at most `t`. */
+static double output_cost(const Look *look, double depth, int64_t rows,
+                          int64_t pixels, int64_t vectors, Tile t)
+{
+    Pieces r = divide(rows, t.rows), p = divide(pixels, t.pixels);
+    double cost = 0;
+    for (int64_t at = 0; at < vectors; at += t.vectors) {
+        int64_t n = vectors - at < t.vectors ? vectors - at : t.vectors;
+        for (int i = 0; i < 2; i++)
+            for (int k = 0; k < 2; k++) {
+                int64_t count = (i ? r.larger : r.smaller) *
+                                (k ? p.larger : p.smaller);
+                if (count)
+                    cost += (double)count *
+                            tile_cost(look, depth,
+                                      (r.size + i) * (p.size + k), n);
+            }
+    }
+    return cost;
+}
+
+static void choose_tile(const Look *look, Contraction *c, double depth)
+{
+    const Stage *acc = c->acc->stage;
+    int64_t rows = c->row_axis < 0 ? 1 : acc->axis[c->row_axis].extent;
+    int64_t pixels = c->pixel_axis < 0 ? 1 : acc->axis[c->pixel_axis].extent;
+    int64_t channels = acc->axis[c->vector_axis].extent;
     int64_t vectors = (channels + look->lanes - 1) / look->lanes;
     int64_t registers = look->target->tile_registers;
+    const int64_t most_vectors = 8, most_rows = 4, most_joined = 16;
     double best = 0;
-    *tw = *nv = 1;
-    for (int64_t v = 1; v <= 8 && v <= vectors; v++) {
-        for (int64_t t = 1; t <= pixels && t * v + v <= registers; t++) {
-            int64_t pieces = (pixels + t - 1) / t;
-            int64_t size = pixels / pieces, larger = pixels % pieces;
-            if (t != size + (larger > 0))
-                continue;
-            double cost = 0;
-            for (int64_t at = 0; at < vectors; at += v) {
-                int64_t n = vectors - at < v ? vectors - at : v;
-                cost += (double)larger * tile_cost(depth, size + 1, n) +
-                        (double)(pieces - larger) *
-                            tile_cost(depth, size, n);
+    c->tile = (Tile){1, 1, 1};
+    for (int64_t v = 1; v <= most_vectors && v <= vectors; v++)
+        for (int64_t r = 1; r <= most_rows && r <= rows; r++)
+            for (int64_t t = 1; t <= pixels; t++) {
+                /* Several rows only when each is whole, and not many
+                 * pixels of them: those of a power-of-two distance share
+                 * few sets of the first level cache. */
+                if (r * t * v + v > registers ||
+                    (r > 1 && (t < pixels || r * t > most_joined)))
+                    continue;
+                Tile tile = {r, t, v};
+                double cost = output_cost(look, depth, rows, pixels,
+                                          vectors, tile);
+                if (best == 0 || cost < best * 0.999) {
+                    best = cost;
+                    c->tile = tile;
+                }
             }
-            if (best == 0 || cost < best) {
-                best = cost;
-                *tw = t;
-                *nv = v;
-            }
-        }
-    }
 }
 
 /* Which index of a read is the plain variable. */
@@ -176,7 +226,7 @@ static bool order_accumulator(Look *look, const Contraction *c)
     const char *names[2 * MAX_RANK + 2];
     int count = 0;
     for (int i = 0; i < spatial; i++)
-        if (i != c->pixel_axis && i != c->vector_axis)
+        if (i != c->pixel_axis && i != c->vector_axis && i != c->row_axis)
             names[count++] = acc->roots.data[i]->name;
     for (int i = 0; i < n; i++)
         if (i != last)
@@ -186,6 +236,8 @@ static bool order_accumulator(Look *look, const Contraction *c)
     const char *pixel = c->pixel_axis >= 0
                             ? acc->roots.data[c->pixel_axis]->name
                             : NULL;
+    const char *row =
+        c->row_axis >= 0 ? acc->roots.data[c->row_axis]->name : NULL;
     const char *vector = acc->roots.data[c->vector_axis]->name;
     const char *unrolled = deepest->name;
     if (deepest->extent > unroll) {
@@ -195,13 +247,68 @@ static bool order_accumulator(Look *look, const Contraction *c)
         unrolled = deepest->inner->name;
     }
     names[count++] = unrolled;
+    if (row)
+        names[count++] = row;
     if (pixel)
         names[count++] = pixel;
     names[count++] = vector;
     return schedule_reorder(s, name, look_order(look, names, count)) &&
            schedule_unroll(s, name, unrolled) &&
+           (!row || schedule_unroll(s, name, row)) &&
            (!pixel || schedule_unroll(s, name, pixel)) &&
            schedule_vectorize(s, name, vector);
+}
+
+/* Weights that are computed at run time and do not run along the vector
+ * axis in memory, such as the keys of attention: a copy that does, made
+ * once for all tiles that read it. */
+static bool cache_weights(Look *look, const Contraction *c, int64_t panel,
+                          double depth)
+{
+    const double most_bytes = 128 * 1024;
+    Schedule *s = look->s;
+    const Stage *acc = c->acc->stage, *out = c->out->stage;
+    const Expr *w = c->weights;
+    const Layout *l = &w->buffer->layout;
+    const Var *vector = acc->axis[c->vector_axis].var;
+    int v = index_of(w, vector);
+    if (w->buffer->is_constant || w->outside || v < 0 ||
+        l->dim[l->count - 1].axis == v || w->buffer->role != BUF_INPUT)
+        return true;
+    /* The innermost loop that selects a batch of the weights, or the panel
+     * when there is no batch. */
+    const char *at = NULL;
+    double columns = (double)acc->axis[c->vector_axis].extent;
+    for (int i = 0; i < c->out->leaves.count; i++) {
+        const char *name = c->out->leaves.data[i]->name;
+        for (int k = 0; k < acc->axis_count; k++)
+            if (k != c->vector_axis && k != c->pixel_axis &&
+                acc->axis[k].extent > 1 && look_uses(c->acc, k, w) &&
+                strstr(name, out->axis[k].var->name) == name)
+                at = name;
+    }
+    const LoopAxis *first = c->out->leaves.data[0];
+    if (!at && first->split_from &&
+        first->split_from->root == out->axis[c->vector_axis].var) {
+        at = first->name;
+        columns = (double)panel;
+    }
+    if (!at || depth * columns * 4 > most_bytes)
+        return true;
+    const char *name = arena_printf(s->arena, "%s_cached", w->buffer->name);
+    if (!schedule_cache_read(s, acc->name, w->buffer->name) ||
+        !schedule_stage(s, name))
+        return false;
+    const StageState *copy = schedule_stage(s, name);
+    const char *order[MAX_RANK];
+    int n = 0;
+    for (int i = 0; i < copy->roots.count; i++)
+        if (i != v)
+            order[n++] = copy->roots.data[i]->name;
+    order[n++] = copy->roots.data[v]->name;
+    return schedule_reorder(s, name, look_order(look, order, n)) &&
+           schedule_vectorize(s, name, order[n - 1]) &&
+           schedule_compute_at(s, name, out->name, at);
 }
 
 typedef struct OuterLoop {
@@ -212,21 +319,28 @@ typedef struct OuterLoop {
 
 /* Orders the loops of the output stage. `attach` gets the loop in which a
  * tile is computed. */
-static bool order_output(Look *look, const Contraction *c, int64_t tw,
-                         int64_t panel, double depth, const char **attach)
+static bool order_output(Look *look, const Contraction *c, int64_t panel,
+                         double depth, const char **attach)
 {
     Schedule *s = look->s;
     const Stage *out = c->out->stage;
     const char *vector = out->axis[c->vector_axis].var->name;
     int64_t channels = out->axis[c->vector_axis].extent;
     int64_t pixels = 1, rows = 1;
-    const char *pixel = NULL;
+    const char *pixel = NULL, *row = NULL;
     OuterLoop loop[MAX_RANK + 2];
     int count = 0;
     for (int i = 0; i < out->axis_count; i++) {
         if (i == c->pixel_axis) {
             pixel = out->axis[i].var->name;
             pixels = out->axis[i].extent;
+        } else if (i == c->row_axis) {
+            row = out->axis[i].var->name;
+            Pieces p = divide(out->axis[i].extent, c->tile.rows);
+            loop[count++] =
+                (OuterLoop){arena_printf(s->arena, "%s.o", row),
+                            p.larger + p.smaller, false};
+            rows *= p.larger + p.smaller;
         } else if (i != c->vector_axis) {
             loop[count++] = (OuterLoop){out->axis[i].var->name,
                                         out->axis[i].extent, true};
@@ -236,7 +350,8 @@ static bool order_output(Look *look, const Contraction *c, int64_t tw,
     OuterLoop panels = {arena_printf(s->arena, "%s.o", vector),
                         (channels + panel - 1) / panel, false};
     OuterLoop tiles = {pixel ? arena_printf(s->arena, "%s.o", pixel) : NULL,
-                       (pixels + tw - 1) / tw, false};
+                       (pixels + c->tile.pixels - 1) / c->tile.pixels,
+                       false};
     /* Weights that do not stay in the second level cache are read once,
      * with the panels outside; small ones inside, so that the data is
      * read once. Few tiles leave the threads only the panels to share. */
@@ -270,6 +385,8 @@ static bool order_output(Look *look, const Contraction *c, int64_t tw,
                 names[n++] = loop[i].name;
             }
     *attach = names[n - 1];
+    if (row)
+        names[n++] = arena_printf(s->arena, "%s.i", row);
     if (pixel)
         names[n++] = arena_printf(s->arena, "%s.i", pixel);
     names[n++] = arena_printf(s->arena, "%s.i", vector);
@@ -298,33 +415,39 @@ bool template_contraction(Look *look, bool *fits)
     look_collapse(look, vector);
     if (!analyse(look, &c))
         return false;
-    find_pixel_axis(&c);
+    find_tile_axes(&c);
     const Stage *acc = c.acc->stage, *out = c.out->stage;
     double depth = 1;
     for (int i = 0; i < acc->reduce_count; i++)
         depth *= (double)acc->reduce[i].extent;
-    int64_t channels = acc->axis[c.vector_axis].extent, tw, nv;
-    int64_t pixels =
-        c.pixel_axis >= 0 ? acc->axis[c.pixel_axis].extent : 1;
-    choose_tile(look, depth, pixels, channels, &tw, &nv);
-    int64_t panel = nv * look->lanes;
+    choose_tile(look, &c, depth);
+    if (c.tile.rows == 1)
+        c.row_axis = -1;
+    int64_t panel = c.tile.vectors * look->lanes;
     if (!schedule_split(s, out->name, vector, panel))
         return false;
-    const char *pixel = NULL;
+    const char *pixel = NULL, *row = NULL;
     if (c.pixel_axis >= 0) {
         pixel = out->axis[c.pixel_axis].var->name;
-        if (!schedule_split_even(s, out->name, pixel, tw))
+        if (!schedule_split_even(s, out->name, pixel, c.tile.pixels))
+            return false;
+    }
+    if (c.row_axis >= 0) {
+        row = out->axis[c.row_axis].var->name;
+        if (!schedule_split_even(s, out->name, row, c.tile.rows))
             return false;
     }
     if (!order_accumulator(look, &c) || !pack_weights(look, &c, panel))
         return false;
-
     const char *attach;
-    if (!order_output(look, &c, tw, panel, depth, &attach))
+    if (!order_output(look, &c, panel, depth, &attach) ||
+        !cache_weights(look, &c, panel, depth))
         return false;
     return schedule_compute_at(s, acc->name, out->name, attach) &&
            schedule_set_scope(s, acc->name, SCOPE_REGISTER) &&
            look_contract(look, c.acc) &&
+           (!row || schedule_unroll(s, out->name,
+                                    arena_printf(s->arena, "%s.i", row))) &&
            (!pixel || schedule_unroll(s, out->name,
                                       arena_printf(s->arena, "%s.i",
                                                    pixel))) &&

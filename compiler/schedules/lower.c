@@ -287,18 +287,22 @@ static Stmt *after_loop(Lower *lw, Instance *in, int leaf)
     Stmt *block = stmt_block(lw->arena);
     Vec(Instance *) inside = {0};
     if (in->phase == PHASE_VALUE) {
-        /* Consumers first: a region follows from who reads it. */
+        /* Consumers first: a region follows from who reads it, be it here
+         * or in a loop further in. */
+        Vec(Instance *) readers = {0};
         for (int i = s->stages.count - 1; i >= 0; i--) {
             StageState *st = s->stages.data[i];
             if (st->is_inlined || st->at != in->st ||
-                st->at_axis != in->st->leaves.data[leaf])
+                stage_leaf_index(in->st, st->at_axis) < leaf)
                 continue;
             Instance *part = instance_new(lw, st);
             region_of(lw, part, in);
-            for (int k = 0; k < inside.count; k++)
-                region_of(lw, part, inside.data[k]);
+            for (int k = 0; k < readers.count; k++)
+                region_of(lw, part, readers.data[k]);
             region_end(lw, part);
-            vec_push(lw->arena, &inside, part);
+            vec_push(lw->arena, &readers, part);
+            if (st->at_axis == in->st->leaves.data[leaf])
+                vec_push(lw->arena, &inside, part);
         }
         for (int i = inside.count - 1; i >= 0; i--)
             instance_add_temps(lw, inside.data[i]);

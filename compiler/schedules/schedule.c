@@ -535,6 +535,8 @@ static bool replay_line(Schedule *s, char *line)
         return diag_error(s->diag, "trace: %s lacks an operand", verb);
     if (!strcmp(verb, "collapse"))
         return schedule_collapse(s, x, y);
+    if (!strcmp(verb, "cache_read"))
+        return schedule_cache_read(s, x, y);
     if (!strcmp(verb, "reorder"))
         return schedule_reorder(s, x, rest[2]);
     if (!strcmp(verb, "parallel"))

@@ -26,6 +26,10 @@ bool schedule_collapse(Schedule *s, const char *outer, const char *inner);
  * reduction and STAGE copies it, so that it can be accumulated in
  * registers and stored once. */
 bool schedule_cache(Schedule *s, const char *stage);
+/* A copy of what `stage` reads of `buffer`: stage and buffer
+ * BUFFER_cached, to be computed inside a loop of the consumer so that the
+ * reads become contiguous. */
+bool schedule_cache_read(Schedule *s, const char *stage, const char *buffer);
 /* axis = outer * factor + inner; a remainder becomes a nest of its own. The
  * new axes are AXIS.o and AXIS.i and take the place of the axis. */
 bool schedule_split(Schedule *s, const char *stage, const char *axis,

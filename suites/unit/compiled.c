@@ -38,10 +38,16 @@ Graph *graph_from_text(Arena *arena, const char *text)
 Compiled compile_text(Arena *arena, const char *text, const char *target,
                       const PassOptions *options, bool naive)
 {
-    PassOptions plain = {.opt_level = 2, .verify = true};
-    Compiled c = {.arena = arena};
+    return compile_graph(arena, graph_from_text(arena, text), target, options,
+                         naive);
+}
 
-    c.source = graph_from_text(arena, text);
+Compiled compile_graph(Arena *arena, Graph *source, const char *target,
+                       const PassOptions *options, bool naive)
+{
+    PassOptions plain = {.opt_level = 2, .verify = true};
+    Compiled c = {.arena = arena, .source = source};
+
     c.graph = graph_copy(arena, c.source);
     c.diag = c.graph->diag;
     c.target = target_find(arena, c.diag, target);
@@ -98,7 +104,8 @@ static Memory allocate(Compiled *c)
     m.outputs = ARENA_ARRAY(c->arena, void *, p->output_count + 1);
     m.results = ARENA_ARRAY(c->arena, Array *, p->output_count + 1);
     for (int i = 0; i < p->input_count; i++)
-        m.inputs[i] = input_values(c->arena, c->graph, i)->data;
+        m.inputs[i] = c->inputs ? c->inputs[i]->data
+                                : input_values(c->arena, c->graph, i)->data;
     for (int i = 0; i < p->buffers.count; i++) {
         const ProgramBuffer *b = &p->buffers.data[i];
         if (b->kind != PB_OUTPUT || b->alias_of >= 0)
@@ -205,7 +212,7 @@ Array **run_compiled_c(Compiled *c, const char *dir)
     return m.results;
 }
 
-Array **run_reference(Arena *arena, const Graph *source)
+Array **run_reference(Arena *arena, const Graph *source, Array *const *inputs)
 {
     const Array **values =
         ARENA_ARRAY(arena, const Array *, source->next_id + 1);
@@ -214,7 +221,8 @@ Array **run_reference(Arena *arena, const Graph *source)
     for (int i = 0; i < source->tensors.count; i++)
         values[source->tensors.data[i]->id] = source->tensors.data[i]->value;
     for (int i = 0; i < source->inputs.count; i++)
-        values[source->inputs.data[i]->id] = input_values(arena, source, i);
+        values[source->inputs.data[i]->id] =
+            inputs ? inputs[i] : input_values(arena, source, i);
     for (int i = 0; i < source->nodes.count; i++) {
         const Node *node = source->nodes.data[i];
         RefCall call = {.arena = arena,

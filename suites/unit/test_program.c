@@ -182,7 +182,7 @@ static void compare(const Sample *s, const char *target, int level, bool naive,
         .opt_level = level, .verify = true, .disabled = disabled};
     Compiled c = compile_text(arena, s->text, target, &options, naive);
     Array **got = run_interpreted(&c);
-    Array **want = run_reference(arena, c.source);
+    Array **want = run_reference(arena, c.source, NULL);
     char what[256];
 
     for (int i = 0; i < c.program->output_count; i++) {
@@ -258,7 +258,7 @@ static void test_c_backend(void **state)
         Arena *arena = arena_new();
         Compiled c = compile_text(arena, samples[i].text, "c", NULL, false);
         Array **got = run_compiled_c(&c, dir);
-        Array **want = run_reference(arena, c.source);
+        Array **want = run_reference(arena, c.source, NULL);
         for (int k = 0; k < c.program->output_count; k++)
             check_close(samples[i].name, got[k], want[k], 2e-5);
         for (int k = 0; k < c.program->kernels.count; k++) {

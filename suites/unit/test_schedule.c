@@ -37,6 +37,13 @@ static const Case cases[] = {
      "(((h * 2) + kh) + -2), (((w * 2) + kw) + -2) | 0.0] * "
      "w[o, c, kh, kw])\n}\n",
      {"x [0 2 3 1]", "y [0 2 3 1]"}},
+    {"convolution over small rows, several to a tile",
+     "definition conv {\n"
+     "  in x f32[1, 8, 7, 7]\n  const w f32[40, 8, 3, 3]\n"
+     "  out y f32[1, 40, 7, 7]\n"
+     "  stage y[n:1, o:40, h:7, w:7] sum[c:8, kh:3, kw:3] = (x[n, c, "
+     "((h + kh) + -1), ((w + kw) + -1) | 0.0] * w[o, c, kh, kw])\n}\n",
+     {"x [0 2+1+1 3+1+1 1]", "y [0 2+1+1 3+1+1 1]"}},
     {"convolution in row-major layout",
      "definition conv {\n"
      "  in x f32[1, 3, 8, 20]\n  const w f32[4, 3, 3, 3]\n"
@@ -82,6 +89,14 @@ static const Case cases[] = {
      "  in x f32[5, 12]\n  in w f32[37, 12]\n  out y f32[5, 37]\n"
      "  stage y[i:5, j:37] sum[k:12] = (x[i, k] * w[j, k])\n}\n",
      {0}},
+    {"attention scores, heads interleaved in memory",
+     "definition scores {\n"
+     "  in q f32[2, 3, 19, 8]\n  in k f32[2, 3, 37, 8]\n"
+     "  temp t f32[2, 3, 19, 37]\n  out y f32[2, 3, 19, 37]\n"
+     "  stage t[n:2, o:3, h:19, w:37] sum[k_r:8] = (q[n, o, h, k_r] * "
+     "k[n, o, w, k_r])\n"
+     "  stage y[n:2, o:3, h:19, w:37] = (t[n, o, h, w] * 0.125)\n}\n",
+     {"q [0 2 1 3]", "k [0 2 1 3]"}},
     {"softmax of rows",
      "definition softmax {\n"
      "  in x f32[6, 77]\n  temp m f32[6, 1]\n  temp s f32[6, 1]\n"
@@ -298,7 +313,7 @@ static void test_cases(void **state)
 static void test_templates_fit(void **state)
 {
     (void)state;
-    for (int i = 0; i < 9; i++) {
+    for (int i = 0; i < 11; i++) {
         Arena *a = arena_new();
         Diag *diag = diag_new(a, NULL);
         Definition *def = definition_parse(a, diag, cases[i].text);
@@ -320,7 +335,7 @@ static void test_refusals(void **state)
     (void)state;
     Arena *a = arena_new();
     Diag *diag = diag_new(a, NULL);
-    Definition *def = definition_parse(a, diag, cases[6].text);
+    Definition *def = definition_parse(a, diag, cases[7].text);
     Schedule *s = schedule_new(a, diag, def);
     assert_false(schedule_split(s, "z", "i", 4));
     assert_false(schedule_split(s, "y", "q", 4));
