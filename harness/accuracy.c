@@ -134,7 +134,8 @@ void accuracy_measure(Arena *arena, const MeasurePlan *plan, const char *work,
                     : open_suite_data(arena, plan, r->model, work, &l, &why);
     for (int i = 0; open && i < r->mode_count; i++) {
         ModeResult *m = &r->modes[i];
-        if (m->status != MODE_OK || m->p50 * l.count > patience)
+        /* What was not timed (NaN), under an emulator, is not scored. */
+        if (m->status != MODE_OK || !(m->p50 * l.count <= patience))
             continue;
         Str failure = {0};
         if (!score_mode(arena, plan, work, &l, m, &failure)) {

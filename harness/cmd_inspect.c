@@ -80,16 +80,25 @@ static bool show_loops(Str *out, Diag *diag, const Program *program,
     return true;
 }
 
+static bool has_llvm(Diag *diag, const Program *program)
+{
+    return program->target->codegen == CODEGEN_LLVM ||
+           diag_error(diag, "target %s is not compiled by LLVM: --show c",
+                      program->target->name);
+}
+
 static bool show_llvm(Str *out, Diag *diag, const Program *program,
                       const ProgramKernel *k)
 {
-    return codegen_llvm_text(out, diag, k->kernel, program->target, false);
+    return has_llvm(diag, program) &&
+           codegen_llvm_text(out, diag, k->kernel, program->target, false);
 }
 
 static bool show_asm(Str *out, Diag *diag, const Program *program,
                      const ProgramKernel *k)
 {
-    return codegen_llvm_text(out, diag, k->kernel, program->target, true);
+    return has_llvm(diag, program) &&
+           codegen_llvm_text(out, diag, k->kernel, program->target, true);
 }
 
 static bool show_c(Str *out, Diag *diag, const Program *program,
@@ -122,12 +131,12 @@ static int show_kernels(Str *out, const Program *program, KernelView view,
     Arena *arena = arena_new();
     Diag *diag = diag_new(arena, NULL);
     bool ok = true;
-    for (int i = 0; i < program->kernels.count; i++) {
+    for (int i = 0; ok && i < program->kernels.count; i++) {
         const ProgramKernel *k = &program->kernels.data[i];
         if (filter && !strstr(k->kernel->name, filter))
             continue;
         str_addf(out, "%s# %s\n", shown++ ? "\n" : "", k->kernel->name);
-        ok = view(out, diag, program, k) && ok;
+        ok = view(out, diag, program, k);
     }
     diag_print(diag);
     arena_free(arena);

@@ -16,7 +16,9 @@ enum {
     CHECK_TIMEOUT = 1800,
     RUN_TIMEOUT = 600,
     PROFILE_RUNS = 20, /* at most; as many as fit into a second */
-    PROFILE_LEAST = 3
+    PROFILE_LEAST = 3,
+    BLOCKS = 5, /* of A B B A */
+    QUICK_BLOCKS = 1
 };
 
 /* A calibration this much below the best one says that something else used
@@ -178,7 +180,7 @@ static bool time_once(Arena *arena, const MeasurePlan *plan, ModeResult *m,
 {
     Launch launch = {.artifact = m->artifact,
                      .threads = plan->threads,
-                     .min_time = plan->quick ? 0.2 : 0.5,
+                     .min_time = plan->quick ? 0.2 : 0.4,
                      .timeout = RUN_TIMEOUT};
     Str failure = {0};
     int code;
@@ -263,8 +265,8 @@ static bool is_emulated(const ModeResult *m)
 static void time_pair(Arena *arena, const MeasurePlan *plan, ModelResult *r,
                       ModeResult *unfused, ModeResult *fused)
 {
-    CompareBlock blocks[3];
-    int count = plan->quick ? 1 : 3;
+    CompareBlock blocks[BLOCKS];
+    int count = plan->quick ? QUICK_BLOCKS : BLOCKS;
     for (int i = 0; i < count; i++) {
         if (!time_block(arena, plan, r, unfused, fused, &blocks[i]))
             return;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -306,6 +307,50 @@ static void add_table(Report *r, const Series *s)
     str_add(&r->page, "</table></div>\n");
 }
 
+static int compare_steps(const void *a, const void *b)
+{
+    double x = data_number(*(json_t *const *)a, "seconds");
+    double y = data_number(*(json_t *const *)b, "seconds");
+    return (x < y) - (x > y);
+}
+
+/* Where a model's time goes: the slowest steps of its fused build. */
+static void add_steps(Report *r, const json_t *row)
+{
+    enum { SHOWN = 20 };
+    const json_t *steps = json_object_get(row, "steps");
+    size_t count = json_array_size(steps);
+    if (!count)
+        return;
+    json_t **sorted = ARENA_ARRAY(r->arena, json_t *, count);
+    double total = 0;
+    for (size_t i = 0; i < count; i++) {
+        sorted[i] = json_array_get(steps, i);
+        total += data_number(sorted[i], "seconds");
+    }
+    qsort(sorted, count, sizeof(json_t *), compare_steps);
+    str_add(&r->page, "<details><summary>");
+    add_escaped(&r->page, data_text(row, "model"));
+    str_addf(&r->page, ": slowest of %zu kernel calls</summary>", count);
+    str_add(&r->page, "<div class=\"scroll\"><table>\n<tr><th>kernel</th>"
+                      "<th>first node</th><th>time</th><th>share</th>"
+                      "<th>GFLOP/s</th><th>peak</th></tr>\n");
+    double peak = data_number(row, "fma_gflops");
+    for (size_t i = 0; i < count && i < SHOWN; i++) {
+        double seconds = data_number(sorted[i], "seconds");
+        double rate = data_number(sorted[i], "flops") / seconds * 1e-9;
+        str_add(&r->page, "<tr>");
+        add_cell(&r->page, data_text(sorted[i], "kernel"));
+        add_cell(&r->page, data_text(sorted[i], "node"));
+        add_cell(&r->page, scaled(r, seconds, 1e-6, "%.1f us"));
+        add_cell(&r->page, scaled(r, seconds / total, 1e-2, "%.1f %%"));
+        add_cell(&r->page, scaled(r, rate, 1, "%.1f"));
+        add_cell(&r->page, scaled(r, rate / peak, 1e-2, "%.0f %%"));
+        str_add(&r->page, "</tr>\n");
+    }
+    str_add(&r->page, "</table></div></details>\n");
+}
+
 static void add_machine(Report *r, const ReportRun *run)
 {
     static const char *const keys[] = {"cpu",     "microcode", "governor",
@@ -340,6 +385,8 @@ static bool add_series(Report *r, const Series *s, int number)
     add_escaped(&r->page, run->time);
     str_add(&r->page, ".</p>\n");
     add_table(r, s);
+    for (int i = 0; i < s->models.count; i++)
+        add_steps(r, data_find_row(run, s->models.data[i], "fused"));
     bool ok = add_plots(r, s, number);
     add_machine(r, run);
     str_add(&r->page, "</section>\n");

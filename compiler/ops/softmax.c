@@ -40,18 +40,24 @@ static void define_either(DefineContext *c, bool is_log)
     const Expr *k = stage_reduce(&b, x->dims[axis], "k");
     stage_end_reduce(&b, "max", read_at(&b, x, axis, k));
 
+    /* The exponentials are a stage of their own, as both the sum and the
+     * result need them. */
+    Buffer *exponential = define_temp(c, "exp", x->dtype, x->rank, x->dims);
+    const Expr *zero = expr_int(a, 0);
+    stage_begin(&b, c->def, exponential);
+    const Expr *shifted =
+        expr_sub(a, read_same(&b, x), read_at(&b, most, axis, zero));
+    stage_end(&b, expr_unary(a, EX_EXP, shifted));
+
     stage_begin(&b, c->def, sum);
     k = stage_reduce(&b, x->dims[axis], "k");
-    const Expr *shifted =
-        expr_sub(a, read_at(&b, x, axis, k), read_same(&b, most));
-    stage_end_reduce(&b, "sum", expr_unary(a, EX_EXP, shifted));
+    stage_end_reduce(&b, "sum", read_at(&b, exponential, axis, k));
 
     stage_begin(&b, c->def, c->out[0]);
-    const Expr *zero = expr_int(a, 0);
     shifted = expr_sub(a, read_same(&b, x), read_at(&b, most, axis, zero));
     const Expr *total = read_at(&b, sum, axis, zero);
     stage_end(&b, is_log ? expr_sub(a, shifted, expr_unary(a, EX_LOG, total))
-                         : expr_div(a, expr_unary(a, EX_EXP, shifted), total));
+                         : expr_div(a, read_same(&b, exponential), total));
 }
 
 static void define_softmax(DefineContext *c)

@@ -70,10 +70,9 @@ static int constant_buffer(Builder *b, const Tensor *t, const Buffer *param)
         str_free(&key);
         return *known;
     }
-    /* A schedule may see neighbouring axes as one: the same elements in the
-     * same order under the parameter's shape. */
-    Array *value = ARENA_NEW(b->arena, Array);
-    *value = *t->value;
+    /* A schedule may have joined axes: the elements are the same, in the
+     * same order, under the shape that the layout is about. */
+    Array *value = arena_copy(b->arena, t->value, sizeof *value);
     value->rank = param->rank;
     memcpy(value->dims, param->dims, sizeof value->dims);
     ProgramBuffer buffer = {.name = t->name,

@@ -88,6 +88,17 @@ bool look_contract(Look *look, const StageState *st)
            schedule_contract(look->s, st->stage->name);
 }
 
+bool look_keep(Look *look, const StageState *st, const char *attach)
+{
+    const Stage *stage = st->stage;
+    int last = stage->axis_count - 1;
+    if (last >= 0 && stage->axis[last].extent > 1 &&
+        !schedule_vectorize(look->s, stage->name, stage->axis[last].var->name))
+        return false;
+    return schedule_compute_at(look->s, stage->name,
+                               look->out->stage->name, attach);
+}
+
 const char *look_parallel_outer(Look *look, int inner)
 {
     StageState *out = look->out;
@@ -117,6 +128,42 @@ static double work_of(const Schedule *s)
     return work > points ? work : points;
 }
 
+static bool is_costly(const Expr *x)
+{
+    bool costly = (x->kind >= EX_EXP && x->kind <= EX_COS) ||
+                  x->kind == EX_POW ||
+                  (x->kind == EX_DIV && dtype_is_float(x->dtype));
+    for (int i = 0; i < x->count && !costly; i++)
+        costly = is_costly(x->arg[i]);
+    return costly;
+}
+
+static bool reads(const Expr *x, const Buffer *buffer)
+{
+    if (x->kind == EX_READ && x->buffer == buffer)
+        return true;
+    for (int i = 0; i < x->count; i++)
+        if (reads(x->arg[i], buffer))
+            return true;
+    return false;
+}
+
+/* Costly, and wanted more than once: by a reduction, or by several. */
+static bool is_worth_keeping(const Schedule *s, const Stage *stage)
+{
+    if (!is_costly(stage->value[0]))
+        return false;
+    int readers = 0;
+    for (int i = 0; i < s->stages.count; i++) {
+        const StageState *st = s->stages.data[i];
+        for (int k = 0; k < st->stage->value_count; k++)
+            if (!st->is_inlined &&
+                reads(st->stage->value[k], stage->out[0]))
+                readers += st->stage->reduce_count ? 2 : 1;
+    }
+    return readers > 1;
+}
+
 /* Fills `look`; false when the definition is none of the usual shapes. */
 static bool take_look(Look *look)
 {
@@ -124,7 +171,7 @@ static bool take_look(Look *look)
     for (int i = 0; i < s->stages.count; i++) {
         const Stage *stage = s->stages.data[i]->stage;
         if (!stage->reduce_count && stage->value_count == 1 &&
-            stage->out[0]->role == BUF_TEMP)
+            stage->out[0]->role == BUF_TEMP && !is_worth_keeping(s, stage))
             if (!schedule_inline(s, stage->name))
                 return false;
     }
@@ -150,8 +197,12 @@ static bool take_look(Look *look)
         for (int k = 0; k < st->stage->axis_count; k++)
             if (st->stage->axis[k].extent == 0)
                 return false;
-        if (!st->is_inlined && st != look->out)
+        if (st->is_inlined || st == look->out)
+            continue;
+        if (st->stage->reduce_count)
             vec_push(s->arena, &look->reductions, st);
+        else
+            vec_push(s->arena, &look->kept, st);
     }
     return true;
 }
@@ -159,8 +210,8 @@ static bool take_look(Look *look)
 static bool apply(Schedule *s, const Target *target, ScheduleMode mode)
 {
     static bool (*const templates[])(Look *, bool *) = {
-        template_contraction, template_window, template_rows,
-        template_elementwise};
+        template_attention, template_contraction, template_window,
+        template_rows, template_elementwise};
     Look look = {.s = s, .target = target};
     look.exact = mode == SCHEDULE_EXACT;
     look.lanes = target_lanes(target, 4);

@@ -32,7 +32,7 @@ static const Expr *plain_read(const Expr *x)
 
 static bool analyse(const Look *look, Contraction *c)
 {
-    if (look->reductions.count != 1)
+    if (look->reductions.count != 1 || look->kept.count)
         return false;
     c->out = look->out;
     c->acc = look->reductions.data[0];

@@ -6,7 +6,7 @@
 
 bool template_elementwise(Look *look, bool *fits)
 {
-    if (look->reductions.count)
+    if (look->reductions.count || look->kept.count)
         return true;
     *fits = true;
     look_collapse(look, NULL);

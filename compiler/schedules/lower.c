@@ -288,12 +288,14 @@ static Stmt *after_loop(Lower *lw, Instance *in, int leaf)
     Vec(Instance *) inside = {0};
     if (in->phase == PHASE_VALUE) {
         /* Consumers first: a region follows from who reads it, be it here
-         * or in a loop further in. */
+         * or in a loop further in, perhaps of a stage in between. */
         Vec(Instance *) readers = {0};
         for (int i = s->stages.count - 1; i >= 0; i--) {
-            StageState *st = s->stages.data[i];
-            if (st->is_inlined || st->at != in->st ||
-                stage_leaf_index(in->st, st->at_axis) < leaf)
+            StageState *st = s->stages.data[i], *direct = st;
+            while (direct->at && direct->at != in->st)
+                direct = direct->at;
+            if (st->is_inlined || !direct->at ||
+                stage_leaf_index(in->st, direct->at_axis) < leaf)
                 continue;
             Instance *part = instance_new(lw, st);
             region_of(lw, part, in);
@@ -301,7 +303,7 @@ static Stmt *after_loop(Lower *lw, Instance *in, int leaf)
                 region_of(lw, part, readers.data[k]);
             region_end(lw, part);
             vec_push(lw->arena, &readers, part);
-            if (st->at_axis == in->st->leaves.data[leaf])
+            if (st == direct && st->at_axis == in->st->leaves.data[leaf])
                 vec_push(lw->arena, &inside, part);
         }
         for (int i = inside.count - 1; i >= 0; i--)

@@ -9,7 +9,7 @@
 static int contiguous_reduction(const StageState *st, const Expr *x)
 {
     const Stage *stage = st->stage;
-    if (x->kind == EX_READ && x->buffer->role == BUF_INPUT) {
+    if (x->kind == EX_READ && x->buffer->role == BUF_INPUT && x->count) {
         const Layout *l = &x->buffer->layout;
         int d = l->dim[l->count - 1].axis;
         for (int i = 0; i < stage->reduce_count; i++)
@@ -25,6 +25,15 @@ static int contiguous_reduction(const StageState *st, const Expr *x)
     return -1;
 }
 
+static int common_axes(const Stage *stage, const Stage *out, int most)
+{
+    int n = 0;
+    while (n < stage->axis_count && n < most &&
+           stage->axis[n].extent == out->axis[n].extent)
+        n++;
+    return n;
+}
+
 /* Axes of the output that the reductions have, too (rows): those over
  * which every reduction stage has the same extent, up to the first that
  * differs. */
@@ -32,14 +41,11 @@ static int row_axes(const Look *look)
 {
     const Stage *out = look->out->stage;
     int rows = out->axis_count;
-    for (int k = 0; k < look->reductions.count; k++) {
-        const Stage *r = look->reductions.data[k]->stage;
-        int n = 0;
-        while (n < r->axis_count && n < rows &&
-               r->axis[n].extent == out->axis[n].extent)
-            n++;
-        rows = n;
-    }
+    for (int k = 0; k < look->reductions.count; k++)
+        rows = common_axes(look->reductions.data[k]->stage, out, rows);
+    for (int k = 0; k < look->kept.count; k++)
+        if (common_axes(look->kept.data[k]->stage, out, rows) < rows)
+            return 0;
     return rows;
 }
 
@@ -75,9 +81,12 @@ bool template_rows(Look *look, bool *fits)
     }
     const char *joined = look_parallel_outer(look, inner);
     attach = joined ? joined : attach;
-    for (int k = look->reductions.count - 1; k >= 0; k--)
+    for (int k = 0; k < look->reductions.count; k++)
         if (!schedule_compute_at(s, look->reductions.data[k]->stage->name,
                                  out->stage->name, attach))
+            return false;
+    for (int k = 0; k < look->kept.count; k++)
+        if (!look_keep(look, look->kept.data[k], attach))
             return false;
     return true;
 }

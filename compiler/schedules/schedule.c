@@ -390,11 +390,12 @@ bool schedule_compute_at(Schedule *s, const char *stage, const char *at,
             return diag_error(s->diag,
                               "schedule of %s: output %s has its own nest",
                               s->def->name, stage);
-    if (target->at)
-        return diag_error(s->diag,
-                          "schedule of %s: %s is itself computed inside "
-                          "another stage",
-                          s->def->name, at);
+    for (const StageState *t = target; t; t = t->at)
+        if (t == st)
+            return diag_error(s->diag,
+                              "schedule of %s: %s would be computed inside "
+                              "itself",
+                              s->def->name, stage);
     for (int i = 0; i <= stage_leaf_index(target, a); i++)
         if (target->leaves.data[i]->is_reduce)
             return diag_error(s->diag,

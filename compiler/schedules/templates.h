@@ -11,6 +11,8 @@ typedef struct Look {
     const Target *target;
     StageState *out;          /* the only stage that writes outputs */
     Vec(StageState *) reductions; /* live, before `out` */
+    /* Elementwise stages too costly to compute again for every reader. */
+    Vec(StageState *) kept;
     bool exact; /* no reassociation, no fused multiply-add */
     int lanes;                /* of 4-byte elements in a register */
     double work;              /* flops, or elements without arithmetic */
@@ -37,10 +39,14 @@ void look_collapse(Look *look, const char *except);
 const char *look_parallel_outer(Look *look, int inner);
 /* Multiply-accumulate rounds once where that is allowed. */
 bool look_contract(Look *look, const StageState *st);
+/* Computes a kept stage inside the loop `attach` of the output stage,
+ * lanes along its last axis. */
+bool look_keep(Look *look, const StageState *st, const char *attach);
 /* "a b c" from names. */
 const char *look_order(Look *look, const char *const *names, int count);
 
 /* The templates: false when a primitive refused. */
+bool template_attention(Look *look, bool *fits);
 bool template_contraction(Look *look, bool *fits);
 bool template_window(Look *look, bool *fits);
 bool template_rows(Look *look, bool *fits);

@@ -87,7 +87,7 @@ static int64_t choose_window_tile(const Look *look, const Stage *stage,
 
 bool template_window(Look *look, bool *fits)
 {
-    if (look->reductions.count != 1)
+    if (look->reductions.count != 1 || look->kept.count)
         return true;
     StageState *acc = look->reductions.data[0], *out = look->out;
     const Stage *a = acc->stage, *o = out->stage;

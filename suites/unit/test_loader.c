@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -212,7 +213,9 @@ static void loads_and_runs(void **state)
         const void *in[] = {x};
         void *out[] = {y};
         artifact_fill_arena(a, 0xff);
+        size_t before = mallinfo2().uordblks;
         artifact_run(a, in, out);
+        assert_int_equal(mallinfo2().uordblks, before);
         for (int i = 0; i < 6; i++)
             assert_true(y[i] == x[i] * 10 * (float)(i % 3 + 1) + 1);
         artifact_free(a);

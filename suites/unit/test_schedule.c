@@ -97,6 +97,27 @@ static const Case cases[] = {
      "k[n, o, w, k_r])\n"
      "  stage y[n:2, o:3, h:19, w:37] = (t[n, o, h, w] * 0.125)\n}\n",
      {"q [0 2 1 3]", "k [0 2 1 3]"}},
+    {"attention in one kernel",
+     "definition attention {\n"
+     "  in q f32[1, 3, 29, 8]\n  in k f32[1, 3, 8, 37]\n"
+     "  in v f32[1, 3, 37, 20]\n  in mask f32[1, 1, 29, 37]\n"
+     "  temp qk f32[1, 3, 29, 37]\n  temp s f32[1, 3, 29, 37]\n"
+     "  temp m f32[1, 3, 29, 1]\n  temp e f32[1, 3, 29, 37]\n"
+     "  temp t f32[1, 3, 29, 1]\n  temp p f32[1, 3, 29, 37]\n"
+     "  out y f32[1, 3, 29, 20]\n"
+     "  stage qk[n:1, o:3, h:29, w:37] sum[k_r:8] = (q[n, o, h, k_r] * "
+     "k[n, o, k_r, w])\n"
+     "  stage s[n:1, o:3, h:29, w:37] = ((qk[n, o, h, w] * 0.35) + "
+     "mask[n, 0, h, w])\n"
+     "  stage m[n:1, o:3, h:29, w:1] max[k_r:37] = s[n, o, h, k_r]\n"
+     "  stage e[n:1, o:3, h:29, w:37] = exp((s[n, o, h, w] - "
+     "m[n, o, h, 0]))\n"
+     "  stage t[n:1, o:3, h:29, w:1] sum[k_r:37] = e[n, o, h, k_r]\n"
+     "  stage p[n:1, o:3, h:29, w:37] = (e[n, o, h, w] / "
+     "t[n, o, h, 0])\n"
+     "  stage y[n:1, o:3, h:29, w:20] sum[k_r:37] = (p[n, o, h, k_r] * "
+     "v[n, o, k_r, w])\n}\n",
+     {"q [0 2 1 3]", "k [0 3 1 2]", "v [0 2 1 3]", "y [0 2 1 3]"}},
     {"softmax of rows",
      "definition softmax {\n"
      "  in x f32[6, 77]\n  temp m f32[6, 1]\n  temp s f32[6, 1]\n"
@@ -313,7 +334,7 @@ static void test_cases(void **state)
 static void test_templates_fit(void **state)
 {
     (void)state;
-    for (int i = 0; i < 11; i++) {
+    for (int i = 0; i < 12; i++) {
         Arena *a = arena_new();
         Diag *diag = diag_new(a, NULL);
         Definition *def = definition_parse(a, diag, cases[i].text);
