@@ -14,16 +14,30 @@
  * topological order, no other operand can depend on the group: groups
  * cannot form a cycle. Source for the classes of nodes: Chen et al., TVM,
  * OSDI 2018, section 3.1. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "passes/util.h"
 
 /* Bounds on work: nodes looked at without a commitment, and nodes of one
  * group, so that endless elementwise chains stay linear. */
 enum { MAX_LOOKAHEAD = 24, MAX_GROUP = 48 };
+/* Elementwise values are computed anew for each of their readers: operations
+ * of one result, so counted, that a group may reach. */
+static const double max_operations = 2000;
+
+/* What one element of a node's result costs when its elementwise operands
+ * in the group are computed in place. */
+typedef struct Cost {
+    double operations;
+    bool is_costly; /* division or an elementary function among them */
+} Cost;
 
 typedef struct FusePass {
     Graph *g;
     Arena *scratch;
     int *position; /* of a node in the list, by id */
+    Cost *cost;    /* by node id, of nodes in a group */
 } FusePass;
 
 typedef struct Growth {
@@ -85,12 +99,81 @@ static bool is_row_reduction(FusePass *p, const Node *node)
     return true;
 }
 
+/* The node of the group that computes operand `index` in place. */
+static const Node *inlined_operand(const Growth *w, const Node *node,
+                                   int index)
+{
+    const Tensor *t = node_input(node, index);
+    const Node *from = t ? t->producer : NULL;
+
+    if (!from || !contains(w, from) ||
+        (from->op->traits & (OP_ANCHOR | OP_REDUCTION)))
+        return NULL;
+    return from;
+}
+
+static void add_cost(FusePass *p, const Growth *w, const Node *node,
+                     const Expr *x, Cost *cost)
+{
+    cost->operations++;
+    cost->is_costly |= (x->kind >= EX_EXP && x->kind <= EX_COS) ||
+                       x->kind == EX_POW ||
+                       (x->kind == EX_DIV && dtype_is_float(x->dtype));
+    for (int i = 0; i < x->count; i++)
+        add_cost(p, w, node, x->arg[i], cost);
+    if (x->kind != EX_READ || strncmp(x->buffer->name, "in", 2) != 0)
+        return;
+    const Node *from = inlined_operand(w, node, atoi(x->buffer->name + 2));
+    if (from) {
+        cost->operations += p->cost[from->id].operations;
+        cost->is_costly |= p->cost[from->id].is_costly;
+    }
+}
+
+static Cost cost_of(FusePass *p, const Growth *w, const Node *node)
+{
+    Cost cost = {0, false};
+    Definition *def = define_node(p->scratch, node);
+
+    if (!def || def->stages.count != 1 || def->stages.data[0]->reduce_count)
+        return cost;
+    for (int v = 0; v < def->stages.data[0]->value_count; v++)
+        add_cost(p, w, node, def->stages.data[0]->value[v], &cost);
+    return cost;
+}
+
+/* True when the node would be a second reader of a value that is expensive
+ * to compute again. Rows keep such values while they are at hand. */
+static bool repeats_work(FusePass *p, const Growth *w, const Node *node)
+{
+    for (int i = 0; i < node->inputs.count && w->wide.rank < 0; i++) {
+        const Node *from = inlined_operand(w, node, i);
+        if (!from || !p->cost[from->id].is_costly)
+            continue;
+        const Tensor *t = node->inputs.data[i];
+        for (int k = 0; k < t->users.count; k++)
+            if (t->users.data[k] != node && contains(w, t->users.data[k]))
+                return true;
+    }
+    return false;
+}
+
+static bool can_afford(FusePass *p, const Growth *w, const Node *node)
+{
+    if (repeats_work(p, w, node))
+        return false;
+    p->cost[node->id] = cost_of(p, w, node);
+    return p->cost[node->id].operations <= max_operations;
+}
+
 /* Whether `node`, which reads a tensor of the group, may join it. */
 static bool can_join(FusePass *p, const Growth *w, const Node *node)
 {
     const Tensor *y = node->outputs.count ? node->outputs.data[0] : NULL;
 
     if (!y || node->group)
+        return false;
+    if (is_plain_elementwise(node) && !can_afford(p, w, node))
         return false;
     if (is_plain_elementwise(node))
         return shapes_equal(&y->type, &w->shape) ||
@@ -184,6 +267,7 @@ static void start_group(FusePass *p, Node *node)
         w.anchor = node;
     if (!alone) {
         w.shape = node->outputs.data[0]->type;
+        p->cost[node->id] = cost_of(p, &w, node);
         if (is_row_reduction(p, node))
             w.wide = node->inputs.data[0]->type;
         grow(p, &w);
@@ -207,6 +291,7 @@ void pass_fuse(PassContext *c)
     }
     FusePass p = {.g = g, .scratch = arena_new()};
     p.position = ARENA_ARRAY(p.scratch, int, g->next_id + 1);
+    p.cost = ARENA_ARRAY(p.scratch, Cost, g->next_id + 1);
     for (int i = 0; i < g->nodes.count; i++) {
         p.position[g->nodes.data[i]->id] = i;
         g->nodes.data[i]->group = NULL;
