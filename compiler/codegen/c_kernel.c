@@ -548,7 +548,7 @@ static void begin_statement(Emit *e, Level *level)
 
 static void emit_store(Emit *e, const Stmt *s)
 {
-    const Expr *value = math_expand(e->arena, s->value);
+    const Expr *value = math_expand(e->arena, s->value, e->kernel->fused_math);
     Level level;
 
     begin_statement(e, &level);
@@ -565,8 +565,9 @@ static void emit_if(Emit *e, const Stmt *s)
     Level level;
 
     begin_statement(e, &level);
-    count_uses(e, s->cond);
-    line(e, "if (%s) {", emit_expr(e, s->cond));
+    const Expr *cond = math_expand(e->arena, s->cond, e->kernel->fused_math);
+    count_uses(e, cond);
+    line(e, "if (%s) {", emit_expr(e, cond));
     ptrmap_free(&level.names);
     e->depth++;
     emit_stmt(e, s->body);

@@ -383,7 +383,7 @@ static const Expr *expanded(Interp *in, const Stmt *s)
     const Expr *x = ptrmap_get(&in->expanded, s);
     if (!x) {
         PtrMap seen = {0};
-        x = math_expand(in->arena, s->value);
+        x = math_expand(in->arena, s->value, in->kernel->fused_math);
         ptrmap_set(&in->expanded, s, x);
         find_shared(in, &seen, x);
         ptrmap_free(&seen);
