@@ -251,6 +251,90 @@ static void grow_into_reduction(FusePass *p, Growth *w)
     grow(p, w);
 }
 
+/* A single product summed over one axis, with operands read as they are. */
+static bool is_product(FusePass *p, const Node *node)
+{
+    if (!(node->op->traits & OP_ANCHOR) || node->no_fuse ||
+        node->outputs.count != 1 || !node->outputs.data[0])
+        return false;
+    const Definition *def = define_node(p->scratch, node);
+    if (!def || def->stages.count != 1)
+        return false;
+    const Stage *s = def->stages.data[0];
+    return s->reduce_count == 1 && s->value[0]->kind == EX_MUL &&
+           s->value[0]->arg[0]->kind == EX_READ &&
+           s->value[0]->arg[1]->kind == EX_READ;
+}
+
+/* Rescales whole rows: the result has the shape of the operand, and each
+ * row of it depends on that row alone (softmax over the last axis). */
+static bool is_row_rescaling(FusePass *p, const Node *node)
+{
+    const Tensor *x = node_input(node, 0);
+
+    if (!(node->op->traits & OP_REDUCTION) || node->no_fuse ||
+        (node->op->traits & (OP_ANCHOR | OP_IMPURE)) || !x ||
+        node->inputs.count != 1 || node->outputs.count != 1 ||
+        !node->outputs.data[0] ||
+        !shapes_equal(&x->type, &node->outputs.data[0]->type))
+        return false;
+    const Definition *def = define_node(p->scratch, node);
+    for (int i = 0; def && i < def->stages.count; i++) {
+        const Stage *s = def->stages.data[i];
+        int last = s->axis_count - 1;
+        /* Reductions leave one element of the last axis. */
+        if (last < 0 || (s->reduce_count && s->axis[last].extent != 1))
+            return false;
+    }
+    return def != NULL;
+}
+
+/* The tensor is only a step to its single user. */
+static bool is_private(const Tensor *t, const Node *user)
+{
+    return t && t->producer && !t->is_output && t->users.count == 1 &&
+           t->users.data[0] == user && !t->producer->group;
+}
+
+/* Attention ends in a product whose first operand are softmax rows of
+ * another product: all of it becomes one kernel, by blocks of rows. Rows
+ * too long to keep many of them in cache stay apart. Adds the nodes before
+ * `last` to the empty group. */
+static void take_attention(FusePass *p, Growth *w, Node *last)
+{
+    const int64_t most_columns = 2048;
+    enum { MOST_BETWEEN = 4 };
+    Node *chain[MOST_BETWEEN + 2];
+    int n = 0;
+
+    if (!is_product(p, last) || last->inputs.count < 2)
+        return;
+    Tensor *t = last->inputs.data[0];
+    if (!is_private(t, last) || !is_row_rescaling(p, t->producer) ||
+        t->type.dims[t->type.rank - 1].value > most_columns)
+        return;
+    chain[n++] = t->producer;
+    const TensorType *shape = &t->type;
+    for (;;) {
+        Node *node = chain[n - 1];
+        Tensor *next = NULL;
+        for (int i = 0; i < node->inputs.count && !next; i++) {
+            Tensor *x = node->inputs.data[i];
+            if (is_private(x, node) && shapes_equal(&x->type, shape))
+                next = x;
+        }
+        if (!next || n == MOST_BETWEEN + 2)
+            return;
+        chain[n++] = next->producer;
+        if (is_product(p, next->producer))
+            break;
+        if (!is_plain_elementwise(next->producer))
+            return;
+    }
+    while (n > 0)
+        vec_push(p->scratch, &w->nodes, chain[--n]);
+}
+
 /* Nodes that are aliases stay alone: there they cost nothing, and as the
  * head of a group they would be computed. */
 static void start_group(FusePass *p, Node *node)
@@ -262,6 +346,8 @@ static void start_group(FusePass *p, Node *node)
                  !node->op->define || (node->op->traits & OP_RESHAPE) ||
                  node_is_alias(p->scratch, node);
 
+    if (!alone)
+        take_attention(p, &w, node);
     vec_push(p->scratch, &w.nodes, node);
     if (node->op->traits & (OP_ANCHOR | OP_REDUCTION))
         w.anchor = node;
