@@ -27,11 +27,9 @@ static double source_position(RefCall *call, const ResizeAxis *a, int64_t o)
     const char *mode = attrs_string(
         call->attrs, "coordinate_transformation_mode", "half_pixel");
     double x = (double)o, in = (double)a->in;
-    /* Before rounding to whole elements; equal to `out` by sizes. */
-    double exact = in * a->scale;
 
     if (strcmp(mode, "align_corners") == 0)
-        return a->out == 1 ? 0 : x * (in - 1) / (exact - 1);
+        return a->out == 1 ? 0 : x * (in - 1) / (double)(a->out - 1);
     if (strcmp(mode, "asymmetric") == 0)
         return x / a->scale;
     if (strcmp(mode, "pytorch_half_pixel") == 0)
@@ -44,7 +42,8 @@ static double source_position(RefCall *call, const ResizeAxis *a, int64_t o)
                                                (double)(a->out - 1)
                    : 0.5 * (a->start + a->end) * (in - 1);
     if (strcmp(mode, "half_pixel_symmetric") == 0) {
-        double adjust = (double)a->out / exact, centre = in / 2;
+        /* The length before rounding to whole elements. */
+        double adjust = (double)a->out / (in * a->scale), centre = in / 2;
         return centre * (1 - adjust) + (x + 0.5) / a->scale - 0.5;
     }
     return (x + 0.5) / a->scale - 0.5;
