@@ -10,7 +10,7 @@ typedef struct Parser {
     Arena *arena;
     Diag *diag;
     Graph *g;
-    const char *at;
+    const char *at, *end;
     int line;
     Str word; /* scratch */
     bool failed;
@@ -152,9 +152,9 @@ static Array *parse_values(Parser *p, const TensorType *type)
         fail(p, "values (print with values to read them back)");
         return NULL;
     }
-    /* Each value takes at least two characters: a short text cannot make
-     * us allocate a huge array. */
-    if (count > (int64_t)strlen(p->at)) {
+    /* Each value takes a character at least: a short text cannot make us
+     * allocate a huge array. */
+    if (count > p->end - p->at) {
         fail(p, "as many values as the shape holds");
         return NULL;
     }
@@ -523,7 +523,11 @@ static bool parse_line(Parser *p)
 Graph *graph_parse(Arena *arena, Diag *diag, const OpTable *ops,
                    const char *text)
 {
-    Parser p = {.arena = arena, .diag = diag, .at = text, .line = 1};
+    Parser p = {.arena = arena,
+                .diag = diag,
+                .at = text,
+                .end = text + strlen(text),
+                .line = 1};
     const char *name = NULL;
     if (accept_word(&p, "graph"))
         name = parse_name(&p);

@@ -88,11 +88,22 @@ static bool move_slice(Importer *in, Node *node)
     return true;
 }
 
+/* Versions before 7 stated training mode, their default, in is_test. */
+static bool drop_is_test(Importer *in, Node *node)
+{
+    if (in->opset < 7 && attrs_int(&node->attrs, "is_test", 0) == 0)
+        return fault(in, node,
+                     "is_test is 0: training mode is not "
+                     "supported");
+    attrs_remove(&node->attrs, "is_test");
+    attrs_remove(&node->attrs, "consumed_inputs");
+    return true;
+}
+
 static bool drop_ratio(Importer *in, Node *node)
 {
-    (void)in;
     attrs_remove(&node->attrs, "ratio");
-    return true;
+    return drop_is_test(in, node);
 }
 
 static bool drop_spatial(Importer *in, Node *node)
@@ -100,6 +111,21 @@ static bool drop_spatial(Importer *in, Node *node)
     if (attrs_int(&node->attrs, "spatial", 1) != 1)
         return fault(in, node, "spatial 0 is not supported");
     attrs_remove(&node->attrs, "spatial");
+    return drop_is_test(in, node);
+}
+
+/* The third operand has broadcast by itself since version 7. */
+static bool drop_broadcast(Importer *in, Node *node)
+{
+    (void)in;
+    attrs_remove(&node->attrs, "broadcast");
+    return true;
+}
+
+static bool default_axis(Importer *in, Node *node)
+{
+    if (!attrs_find(&node->attrs, "axis"))
+        attrs_set_int(in->arena, &node->attrs, "axis", 1);
     return true;
 }
 
@@ -192,8 +218,7 @@ static bool flatten_softmax(Importer *in, Node *node)
     /* The users first: the new node must keep reading the old tensor. The
      * name stays with the result of the same shape. */
     graph_replace(in->g, output, back->outputs.data[0]);
-    graph_name_tensor(in->g, output,
-                      arena_printf(in->arena, "%s.flat", name));
+    graph_name_tensor(in->g, output, arena_printf(in->arena, "%s.flat", name));
     output->sources.count = 0;
     graph_name_tensor(in->g, back->outputs.data[0], name);
     graph_set_input(in->g, back, 0, output);
@@ -232,7 +257,9 @@ static bool spread_groups(Importer *in, Node *node)
 static const Upgrade upgrades[] = {
     {"BatchNormalization", 9, drop_spatial},
     {"Clip", 11, move_bounds},
+    {"Concat", 4, default_axis},
     {"Dropout", 12, drop_ratio},
+    {"Gemm", 7, drop_broadcast},
     {"GroupNormalization", 21, spread_groups},
     {"LogSoftmax", 13, flatten_softmax},
     {"Pad", 11, move_pads},

@@ -311,8 +311,8 @@ static const AttrSpec cumsum_attrs[] = {
                                          mean}
 ROW(sum, "ReduceSum", TYPES_NUMBER, "sum", define_reduce, NULL, NULL, false);
 ROW(mean, "ReduceMean", TYPES_FLOAT, "sum", define_reduce, NULL, NULL, true);
-ROW(max, "ReduceMax", TYPES_NUMBER, "max", define_reduce, NULL, NULL, false);
-ROW(min, "ReduceMin", TYPES_NUMBER, "min", define_reduce, NULL, NULL, false);
+ROW(max, "ReduceMax", TYPES_ANY, "max", define_reduce, NULL, NULL, false);
+ROW(min, "ReduceMin", TYPES_ANY, "min", define_reduce, NULL, NULL, false);
 ROW(prod, "ReduceProd", TYPES_NUMBER, "prod", define_reduce, NULL, NULL,
     false);
 ROW(l1, "ReduceL1", TYPES_SIGNED, "sum", define_reduce, absolute, NULL, false);

@@ -528,10 +528,10 @@ ROW(identity, "Identity", 1, 1, 1,
     infer_like_input, define_reshape, NULL, 14);
 ROW(dropout, "Dropout", 1, 3, 2, OP_IDENTITY | OP_ELEMENTWISE, dropout_attrs,
     infer_dropout, define_dropout, NULL, 13);
-ROW(shape, "Shape", 1, 1, 1, OP_TYPE_ONLY, shape_attrs, infer_shape, define_shape,
-    decompose_shape, 15);
-ROW(size, "Size", 1, 1, 1, OP_TYPE_ONLY, NULL, infer_size, define_size, decompose_shape,
-    13);
+ROW(shape, "Shape", 1, 1, 1, OP_TYPE_ONLY, shape_attrs, infer_shape,
+    define_shape, decompose_shape, 15);
+ROW(size, "Size", 1, 1, 1, OP_TYPE_ONLY, NULL, infer_size, define_size,
+    decompose_shape, 13);
 ROW(constant_of_shape, "ConstantOfShape", 1, 1, 1, 0, fill_attrs,
     infer_constant_of_shape, define_constant_of_shape, NULL, 9);
 ROW(range, "Range", 3, 3, 1, 0, NULL, infer_range, define_range, NULL, 11);
@@ -551,17 +551,10 @@ static const Op row_relayout = {.name = "Relayout",
                                 .define = define_relayout,
                                 .since = 1};
 
-const Op *const ops_shape[] = {&row_reshape,
-                               &row_flatten,
-                               &row_squeeze,
-                               &row_unsqueeze,
-                               &row_identity,
-                               &row_dropout,
-                               &row_relayout,
-                               &row_shape,
-                               &row_size,
-                               &row_constant_of_shape,
-                               &row_range,
-                               &row_expand,
-                               &row_tile,
-                               NULL};
+const Op *const ops_shape[] = {&row_reshape,  &row_flatten,
+                               &row_squeeze,  &row_unsqueeze,
+                               &row_identity, &row_dropout,
+                               &row_relayout, &row_shape,
+                               &row_size,     &row_constant_of_shape,
+                               &row_range,    &row_expand,
+                               &row_tile,     NULL};

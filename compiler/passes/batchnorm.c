@@ -159,6 +159,9 @@ static bool is_foldable(const Node *anchor, int64_t channels, bool shifts)
     if (!w || !w->value ||
         (w->value->dtype != DT_F32 && w->value->dtype != DT_F64))
         return false;
+    /* A vector has no axis of output channels: it is summed over. */
+    if (w->value->rank < 2)
+        return false;
     axis = axis < 0 ? axis + w->value->rank : axis;
     if (axis < 0 || axis >= w->value->rank || w->value->dims[axis] != channels)
         return false;

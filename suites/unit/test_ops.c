@@ -206,6 +206,7 @@ static const Row rows[] = {
      "f32[2]={1.5,4}"},
     {"ReduceMax", "f32[2,2]={1,nan,-3,-5} i64[1]={1}", "keepdims=0",
      "f32[2]={nan,-3}"},
+    {"ReduceMax", "bool[2]={0,1}", "keepdims=0", "bool[]={1}"},
     {"ReduceProd", "i32[3]={2,3,-4}", "keepdims=0", "i32[]={-24}"},
     {"ReduceL2", "f32[2]={3,-4}", "keepdims=0", "f32[]={5}"},
     {"ReduceLogSumExp", "f32[2]={1000,1000}", "keepdims=0",
