@@ -173,3 +173,105 @@ bool ref_conv(RefCall *call)
     ref_store_doubles(y, out);
     return true;
 }
+
+/* Output extent and padding of a transposed convolution's axis. */
+static void transpose_axis(RefCall *call, Window *w, int a, int i, int spatial)
+{
+    int count;
+    const char *auto_pad = attrs_string(call->attrs, "auto_pad", "NOTSET");
+    const int64_t *extra = attrs_ints(call->attrs, "output_padding", &count);
+    int64_t span = (w->kernel[a] - 1) * w->dilation[a] + 1;
+    int64_t full = w->stride[a] * (w->in[a] - 1) + span +
+                   (extra && i < count ? extra[i] : 0);
+    const int64_t *shape = attrs_ints(call->attrs, "output_shape", &count);
+    const int64_t *pads = attrs_ints(call->attrs, "pads", &count);
+
+    if (shape || strncmp(auto_pad, "SAME", 4) == 0) {
+        w->out[a] = shape ? shape[i] : w->in[a] * w->stride[a];
+        int64_t total = full - w->out[a] > 0 ? full - w->out[a] : 0;
+        bool upper = strcmp(auto_pad, "SAME_UPPER") == 0;
+        w->lo[a] = upper ? total / 2 : total - total / 2;
+        return;
+    }
+    w->lo[a] = pads && count == 2 * spatial ? pads[i] : 0;
+    w->out[a] = full - w->lo[a] -
+                (pads && count == 2 * spatial ? pads[spatial + i] : 0);
+}
+
+/* Adds one input channel's plane into one output channel's. */
+static void scatter(const Window *w, const double *x, const double *k,
+                    double *y)
+{
+    int64_t o[3], in = w->in[0] * w->in[1] * w->in[2];
+    int64_t taps = w->kernel[0] * w->kernel[1] * w->kernel[2];
+
+    for (int64_t p = 0; p < in; p++) {
+        int64_t at[3] = {p / w->in[2] / w->in[1], p / w->in[2] % w->in[1],
+                         p % w->in[2]};
+        for (int64_t t = 0; t < taps; t++) {
+            int64_t tap[3] = {t / w->kernel[2] / w->kernel[1],
+                              t / w->kernel[2] % w->kernel[1],
+                              t % w->kernel[2]};
+            bool inside = true;
+            for (int a = 0; a < 3; a++) {
+                o[a] = window_at(w, a, at[a], tap[a]);
+                inside &= o[a] >= 0 && o[a] < w->out[a];
+            }
+            if (inside)
+                y[(o[0] * w->out[1] + o[1]) * w->out[2] + o[2]] += x[p] * k[t];
+        }
+    }
+}
+
+/* The adjoint of Conv: weights are [channels in, channels out / groups,
+ * kernel]. */
+bool ref_conv_transpose(RefCall *call)
+{
+    int n_stride, n_dilation;
+    const int64_t *strides = attrs_ints(call->attrs, "strides", &n_stride);
+    const int64_t *dilations =
+        attrs_ints(call->attrs, "dilations", &n_dilation);
+    int64_t groups = attrs_int(call->attrs, "group", 1);
+    Window w;
+
+    if (!ref_need(call, 2))
+        return false;
+    const Array *x = call->in[0], *weights = call->in[1];
+    const Array *bias = ref_in(call, 2);
+    int spatial = x->rank - 2;
+    if (spatial < 1 || spatial > 3 || weights->rank != x->rank ||
+        weights->dims[0] != x->dims[1] || groups < 1 || x->dims[1] % groups)
+        return ref_fail(call, "weights do not fit the input");
+    int64_t c_in = x->dims[1], g_in = c_in / groups;
+    int64_t g_out = weights->dims[1], c_out = g_out * groups;
+    int64_t dims[MAX_RANK] = {x->dims[0], c_out};
+    for (int a = 0; a < 3; a++) {
+        int i = a - (3 - spatial);
+        w.in[a] = w.out[a] = w.kernel[a] = w.stride[a] = w.dilation[a] = 1;
+        w.lo[a] = w.hi[a] = 0;
+        if (i < 0)
+            continue;
+        w.in[a] = x->dims[2 + i];
+        w.kernel[a] = weights->dims[2 + i];
+        w.stride[a] = i < n_stride ? strides[i] : 1;
+        w.dilation[a] = i < n_dilation ? dilations[i] : 1;
+        transpose_axis(call, &w, a, i, spatial);
+        dims[2 + i] = w.out[a];
+    }
+    Array *y = ref_out(call, 0, x->dtype, x->rank, dims);
+    double *vx = ref_doubles(call, x), *vw = ref_doubles(call, weights);
+    double *out = ARENA_ARRAY(call->scratch, double, array_count(y));
+    int64_t in_plane = w.in[0] * w.in[1] * w.in[2];
+    int64_t out_plane = w.out[0] * w.out[1] * w.out[2];
+    int64_t taps = w.kernel[0] * w.kernel[1] * w.kernel[2];
+    for (int64_t n = 0; n < x->dims[0]; n++)
+        for (int64_t c = 0; c < c_in; c++)
+            for (int64_t k = 0; k < g_out; k++)
+                scatter(&w, vx + (n * c_in + c) * in_plane,
+                        vw + (c * g_out + k) * taps,
+                        out + (n * c_out + c / g_in * g_out + k) * out_plane);
+    for (int64_t i = 0; bias && i < array_count(y); i++)
+        out[i] += array_get(bias, i / out_plane % c_out);
+    ref_store_doubles(y, out);
+    return true;
+}

@@ -155,6 +155,17 @@ static double f_tanh(double x, double a, double b)
     return tanh(x);
 }
 
+static double f_tan(double x, double a, double b)
+{
+    (void)a, (void)b;
+    return tan(x);
+}
+static double f_thresholded(double x, double a, double b)
+{
+    (void)b;
+    return x > a || isnan(x) ? x : 0;
+}
+
 typedef struct UnaryRow {
     const char *op;
     Unary f;
@@ -192,7 +203,9 @@ static const UnaryRow unary_rows[] = {
     {"Softsign", f_softsign, 0, 0, NULL},
     {"Sqrt", f_sqrt, 0, 0, NULL},
     {"Swish", f_swish, 1, 0, NULL},
+    {"Tan", f_tan, 0, 0, NULL},
     {"Tanh", f_tanh, 0, 0, NULL},
+    {"ThresholdedRelu", f_thresholded, 1, 0, NULL},
     {NULL, NULL, 0, 0, NULL},
 };
 
@@ -440,13 +453,21 @@ static bool compare_int(char op, bool equal, int64_t x, int64_t y)
     }
 }
 
+static bool is_inf(RefCall *call, double x)
+{
+    return (x == INFINITY &&
+            attrs_int(call->attrs, "detect_positive", 1) != 0) ||
+           (x == -INFINITY &&
+            attrs_int(call->attrs, "detect_negative", 1) != 0);
+}
+
 /* Everything that gives booleans. The first letter tells them apart. */
 bool ref_compare(RefCall *call)
 {
     RefWalk w = {0};
     char op = call->op[0];
 
-    if (op == 'N' || op == 'I') { /* Not, IsNaN */
+    if (op == 'N' || op == 'I') { /* Not, IsNaN, IsInf */
         if (!ref_need(call, 1))
             return false;
         const Array *x = call->in[0];
@@ -455,7 +476,9 @@ bool ref_compare(RefCall *call)
         for (int64_t i = 0; i < count; i++)
             array_set_int(y, i,
                           op == 'N' ? !array_get_int(x, i)
-                                    : isnan(array_get(x, i)));
+                          : call->op[2] == 'N'
+                              ? isnan(array_get(x, i))
+                              : is_inf(call, array_get(x, i)));
         return true;
     }
     if (!ref_need(call, 2) ||

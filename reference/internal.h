@@ -42,6 +42,10 @@ typedef struct RefWalk {
 } RefWalk;
 void ref_walk_next(RefWalk *walk);
 
+void ref_row_major_strides(const Array *array, int64_t *strides);
+/* Element `k` of `from` to element `i` of `to`, bit by bit. */
+void ref_copy_element(Array *to, int64_t i, const Array *from, int64_t k);
+
 /* The families' oracles. */
 bool ref_unary(RefCall *call);
 bool ref_binary(RefCall *call);
@@ -51,16 +55,21 @@ bool ref_clip(RefCall *call);
 bool ref_where(RefCall *call);
 bool ref_cast(RefCall *call);
 bool ref_conv(RefCall *call);
+bool ref_conv_transpose(RefCall *call);
 bool ref_matmul(RefCall *call);
+bool ref_matmul_integer(RefCall *call);
 bool ref_gemm(RefCall *call);
 bool ref_pool(RefCall *call);
 bool ref_global_pool(RefCall *call);
 bool ref_batch_norm(RefCall *call);
 bool ref_layer_norm(RefCall *call);
 bool ref_rms_norm(RefCall *call);
+bool ref_group_norm(RefCall *call);
+bool ref_lrn(RefCall *call);
 bool ref_softmax(RefCall *call);
 bool ref_reduce(RefCall *call);
 bool ref_arg(RefCall *call);
+bool ref_cumsum(RefCall *call);
 bool ref_identity(RefCall *call);
 bool ref_reshape(RefCall *call);
 bool ref_flatten(RefCall *call);
@@ -74,11 +83,17 @@ bool ref_pad(RefCall *call);
 bool ref_expand(RefCall *call);
 bool ref_tile(RefCall *call);
 bool ref_gather(RefCall *call);
+bool ref_gather_elements(RefCall *call);
+bool ref_scatter_elements(RefCall *call);
+bool ref_depth_to_space(RefCall *call);
+bool ref_space_to_depth(RefCall *call);
 bool ref_shape(RefCall *call);
+bool ref_size(RefCall *call);
 bool ref_constant(RefCall *call);
 bool ref_constant_of_shape(RefCall *call);
 bool ref_range(RefCall *call);
 bool ref_resize(RefCall *call);
 bool ref_dequantize(RefCall *call);
+bool ref_quantize(RefCall *call);
 
 #endif

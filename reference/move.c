@@ -5,7 +5,7 @@
 
 #include "reference/internal.h"
 
-static void copy_element(Array *to, int64_t i, const Array *from, int64_t k)
+void ref_copy_element(Array *to, int64_t i, const Array *from, int64_t k)
 {
     size_t size = dtype_size(from->dtype);
 
@@ -137,10 +137,10 @@ static void gather_walk(Array *y, const Array *x, RefWalk *w)
     int64_t count = array_count(y);
 
     for (int64_t i = 0; i < count; i++, ref_walk_next(w))
-        copy_element(y, i, x, w->offset[0]);
+        ref_copy_element(y, i, x, w->offset[0]);
 }
 
-static void row_major_strides(const Array *x, int64_t *strides)
+void ref_row_major_strides(const Array *x, int64_t *strides)
 {
     int64_t stride = 1;
 
@@ -162,7 +162,7 @@ bool ref_transpose(RefCall *call)
     const int64_t *perm = attrs_ints(call->attrs, "perm", &count);
     if (perm && count != x->rank)
         return ref_fail(call, "perm has %d axes for rank %d", count, x->rank);
-    row_major_strides(x, strides);
+    ref_row_major_strides(x, strides);
     w.rank = x->rank;
     for (int i = 0; i < x->rank; i++) {
         int from = perm ? (int)perm[i] : x->rank - 1 - i;
@@ -266,7 +266,7 @@ bool ref_slice(RefCall *call)
         return false;
     const Array *x = call->in[0], *starts = call->in[1], *ends = call->in[2];
     const Array *axes = ref_in(call, 3), *steps = ref_in(call, 4);
-    row_major_strides(x, strides);
+    ref_row_major_strides(x, strides);
     w.rank = x->rank;
     memcpy(w.dims, x->dims, sizeof w.dims);
     memcpy(w.stride[0], strides, sizeof strides);
@@ -335,7 +335,7 @@ bool ref_pad(RefCall *call)
         if (dims[axis] < 0)
             return ref_fail(call, "negative pads exceed the extent");
     }
-    row_major_strides(x, strides);
+    ref_row_major_strides(x, strides);
     Array *y = ref_out(call, 0, x->dtype, x->rank, dims);
     w.rank = x->rank;
     memcpy(w.dims, dims, sizeof dims);
@@ -349,9 +349,9 @@ bool ref_pad(RefCall *call)
             from += at * strides[k];
         }
         if (inside)
-            copy_element(y, i, x, from);
+            ref_copy_element(y, i, x, from);
         else if (value)
-            copy_element(y, i, value, 0);
+            ref_copy_element(y, i, value, 0);
     }
     return true;
 }
@@ -388,7 +388,7 @@ bool ref_tile(RefCall *call)
     if (array_count(repeats) != x->rank)
         return ref_fail(call, "%lld repeats for rank %d",
                         (long long)array_count(repeats), x->rank);
-    row_major_strides(x, strides);
+    ref_row_major_strides(x, strides);
     w.rank = x->rank;
     for (int i = 0; i < x->rank; i++)
         dims[i] = w.dims[i] = x->dims[i] * array_get_int(repeats, i);
@@ -398,7 +398,7 @@ bool ref_tile(RefCall *call)
         int64_t from = 0;
         for (int k = 0; k < x->rank; k++)
             from += w.index[k] % x->dims[k] * strides[k];
-        copy_element(y, i, x, from);
+        ref_copy_element(y, i, x, from);
     }
     return true;
 }
@@ -453,6 +453,15 @@ bool ref_shape(RefCall *call)
     return true;
 }
 
+bool ref_size(RefCall *call)
+{
+    if (!ref_need(call, 1))
+        return false;
+    array_set_int(ref_out(call, 0, DT_I64, 0, NULL), 0,
+                  array_count(call->in[0]));
+    return true;
+}
+
 bool ref_constant(RefCall *call)
 {
     const Attr *a;
@@ -493,7 +502,7 @@ bool ref_constant_of_shape(RefCall *call)
         ref_out(call, 0, value ? value->tensor->dtype : DT_F32, rank, dims);
     int64_t count = array_count(y);
     for (int64_t i = 0; i < count && value; i++)
-        copy_element(y, i, value->tensor, 0);
+        ref_copy_element(y, i, value->tensor, 0);
     return true;
 }
 

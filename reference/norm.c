@@ -103,6 +103,76 @@ bool ref_rms_norm(RefCall *call)
     return row_norm(call, false);
 }
 
+/* GroupNormalization; InstanceNormalization has a group a channel. Scale
+ * and bias are by channel. */
+bool ref_group_norm(RefCall *call)
+{
+    double epsilon = attrs_float(call->attrs, "epsilon", 1e-5f);
+    int64_t plane = 1;
+
+    if (!ref_need(call, 3))
+        return false;
+    const Array *x = call->in[0];
+    if (x->rank < 2)
+        return ref_fail(call, "rank %d; at least 2 is needed", x->rank);
+    int64_t channels = x->dims[1];
+    int64_t groups = attrs_int(call->attrs, "num_groups", channels);
+    if (groups < 1 || channels % groups)
+        return ref_fail(call, "%lld groups of %lld channels",
+                        (long long)groups, (long long)channels);
+    for (int i = 2; i < x->rank; i++)
+        plane *= x->dims[i];
+    int64_t each = channels / groups, row = each * plane;
+    Array *y = ref_out(call, 0, x->dtype, x->rank, x->dims);
+    double *v = ref_doubles(call, x);
+    for (int64_t r = 0; r < x->dims[0] * groups; r++) {
+        double mean = 0, square = 0, *at = v + r * row;
+        for (int64_t i = 0; i < row; i++)
+            mean += at[i] / (double)row;
+        for (int64_t i = 0; i < row; i++)
+            square += (at[i] - mean) * (at[i] - mean) / (double)row;
+        for (int64_t i = 0; i < row; i++) {
+            int64_t c = r % groups * each + i / plane;
+            at[i] = (at[i] - mean) / sqrt(square + epsilon) *
+                        array_get(call->in[1], c) +
+                    array_get(call->in[2], c);
+        }
+    }
+    ref_store_doubles(y, v);
+    return true;
+}
+
+/* Local response normalization across channels. */
+bool ref_lrn(RefCall *call)
+{
+    int64_t size = attrs_int(call->attrs, "size", 1), plane = 1;
+    double alpha = attrs_float(call->attrs, "alpha", 1e-4f);
+    double beta = attrs_float(call->attrs, "beta", 0.75);
+    double bias = attrs_float(call->attrs, "bias", 1);
+
+    if (!ref_need(call, 1))
+        return false;
+    const Array *x = call->in[0];
+    if (x->rank < 2)
+        return ref_fail(call, "rank %d; at least 2 is needed", x->rank);
+    for (int i = 2; i < x->rank; i++)
+        plane *= x->dims[i];
+    Array *y = ref_out(call, 0, x->dtype, x->rank, x->dims);
+    double *v = ref_doubles(call, x);
+    int64_t channels = x->dims[1], count = array_count(x);
+    double *out = ARENA_ARRAY(call->scratch, double, count);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t c = i / plane % channels, first = i - c * plane;
+        double sum = 0;
+        for (int64_t k = c - (size - 1) / 2; k <= c + size / 2; k++)
+            if (k >= 0 && k < channels)
+                sum += v[first + k * plane] * v[first + k * plane];
+        out[i] = v[i] / pow(bias + alpha / (double)size * sum, beta);
+    }
+    ref_store_doubles(y, out);
+    return true;
+}
+
 /* Softmax and LogSoftmax along one axis. */
 bool ref_softmax(RefCall *call)
 {

@@ -68,6 +68,7 @@ bool ref_pool(RefCall *call)
     Array *y = ref_out(call, 0, x->dtype, x->rank, dims);
     Array *indices =
         call->out_count > 1 ? ref_out(call, 1, DT_I64, x->rank, dims) : NULL;
+    bool by_column = attrs_int(call->attrs, "storage_order", 0) != 0;
     double *vx = ref_doubles(call, x);
     int64_t plane = p.w.in[0] * p.w.in[1] * p.w.in[2], at = 0;
     for (int64_t c = 0; c < x->dims[0] * x->dims[1]; c++)
@@ -77,6 +78,9 @@ bool ref_pool(RefCall *call)
                     int64_t o[3] = {oz, oy, ox}, best;
                     double v = pool_window(&p, vx + c * plane, o, &best);
                     array_set(y, at, v);
+                    /* Column-major positions where asked for. */
+                    if (by_column)
+                        best = best % p.w.in[2] * p.w.in[1] + best / p.w.in[2];
                     if (indices)
                         array_set_int(indices, at, c * plane + best);
                 }

@@ -224,3 +224,44 @@ bool ref_arg(RefCall *call)
     ref_store_ints(y, at);
     return true;
 }
+
+/* Running sums along the axis that operand 1 holds. */
+bool ref_cumsum(RefCall *call)
+{
+    bool exclusive = attrs_int(call->attrs, "exclusive", 0) != 0;
+    bool reverse = attrs_int(call->attrs, "reverse", 0) != 0;
+    int64_t inner = 1, outer = 1;
+    int axis;
+
+    if (!ref_need(call, 2))
+        return false;
+    const Array *x = call->in[0];
+    if (!ref_axis(call, array_get_int(call->in[1], 0), x->rank, &axis))
+        return false;
+    for (int i = 0; i < axis; i++)
+        outer *= x->dims[i];
+    for (int i = axis + 1; i < x->rank; i++)
+        inner *= x->dims[i];
+    int64_t n = x->dims[axis];
+    Array *y = ref_out(call, 0, x->dtype, x->rank, x->dims);
+    for (int64_t o = 0; o < outer * inner; o++) {
+        double sum = 0;
+        uint64_t int_sum = 0;
+        for (int64_t i = 0; i < n; i++) {
+            int64_t k = reverse ? n - 1 - i : i;
+            int64_t at = (o / inner * n + k) * inner + o % inner;
+            double v = array_get(x, at), before = sum;
+            uint64_t int_before = int_sum;
+            sum += v;
+            int_sum += (uint64_t)array_get_int(x, at);
+            if (dtype_is_float(x->dtype))
+                array_set(y, at, exclusive ? before : sum);
+            else
+                array_set_int(
+                    y, at,
+                    ref_wrap(x->dtype,
+                             (int64_t)(exclusive ? int_before : int_sum)));
+        }
+    }
+    return true;
+}

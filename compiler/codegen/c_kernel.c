@@ -548,7 +548,7 @@ static void begin_statement(Emit *e, Level *level)
 
 static void emit_store(Emit *e, const Stmt *s)
 {
-    const Expr *value = math_expand(e->arena, s->value);
+    const Expr *value = math_expand(e->arena, s->value, e->kernel->fused_math);
     Level level;
 
     begin_statement(e, &level);

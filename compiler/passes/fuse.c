@@ -14,16 +14,30 @@
  * topological order, no other operand can depend on the group: groups
  * cannot form a cycle. Source for the classes of nodes: Chen et al., TVM,
  * OSDI 2018, section 3.1. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "passes/util.h"
 
 /* Bounds on work: nodes looked at without a commitment, and nodes of one
  * group, so that endless elementwise chains stay linear. */
 enum { MAX_LOOKAHEAD = 24, MAX_GROUP = 48 };
+/* Elementwise values are computed anew for each of their readers: operations
+ * of one result, so counted, that a group may reach. */
+static const double max_operations = 2000;
+
+/* What one element of a node's result costs when its elementwise operands
+ * in the group are computed in place. */
+typedef struct Cost {
+    double operations;
+    bool is_costly; /* division or an elementary function among them */
+} Cost;
 
 typedef struct FusePass {
     Graph *g;
     Arena *scratch;
     int *position; /* of a node in the list, by id */
+    Cost *cost;    /* by node id, of nodes in a group */
 } FusePass;
 
 typedef struct Growth {
@@ -85,12 +99,81 @@ static bool is_row_reduction(FusePass *p, const Node *node)
     return true;
 }
 
+/* The node of the group that computes operand `index` in place. */
+static const Node *inlined_operand(const Growth *w, const Node *node,
+                                   int index)
+{
+    const Tensor *t = node_input(node, index);
+    const Node *from = t ? t->producer : NULL;
+
+    if (!from || !contains(w, from) ||
+        (from->op->traits & (OP_ANCHOR | OP_REDUCTION)))
+        return NULL;
+    return from;
+}
+
+static void add_cost(FusePass *p, const Growth *w, const Node *node,
+                     const Expr *x, Cost *cost)
+{
+    cost->operations++;
+    cost->is_costly |= (x->kind >= EX_EXP && x->kind <= EX_COS) ||
+                       x->kind == EX_POW ||
+                       (x->kind == EX_DIV && dtype_is_float(x->dtype));
+    for (int i = 0; i < x->count; i++)
+        add_cost(p, w, node, x->arg[i], cost);
+    if (x->kind != EX_READ || strncmp(x->buffer->name, "in", 2) != 0)
+        return;
+    const Node *from = inlined_operand(w, node, atoi(x->buffer->name + 2));
+    if (from) {
+        cost->operations += p->cost[from->id].operations;
+        cost->is_costly |= p->cost[from->id].is_costly;
+    }
+}
+
+static Cost cost_of(FusePass *p, const Growth *w, const Node *node)
+{
+    Cost cost = {0, false};
+    Definition *def = define_node(p->scratch, node);
+
+    if (!def || def->stages.count != 1 || def->stages.data[0]->reduce_count)
+        return cost;
+    for (int v = 0; v < def->stages.data[0]->value_count; v++)
+        add_cost(p, w, node, def->stages.data[0]->value[v], &cost);
+    return cost;
+}
+
+/* True when the node would be a second reader of a value that is expensive
+ * to compute again. Rows keep such values while they are at hand. */
+static bool repeats_work(FusePass *p, const Growth *w, const Node *node)
+{
+    for (int i = 0; i < node->inputs.count && w->wide.rank < 0; i++) {
+        const Node *from = inlined_operand(w, node, i);
+        if (!from || !p->cost[from->id].is_costly)
+            continue;
+        const Tensor *t = node->inputs.data[i];
+        for (int k = 0; k < t->users.count; k++)
+            if (t->users.data[k] != node && contains(w, t->users.data[k]))
+                return true;
+    }
+    return false;
+}
+
+static bool can_afford(FusePass *p, const Growth *w, const Node *node)
+{
+    if (repeats_work(p, w, node))
+        return false;
+    p->cost[node->id] = cost_of(p, w, node);
+    return p->cost[node->id].operations <= max_operations;
+}
+
 /* Whether `node`, which reads a tensor of the group, may join it. */
 static bool can_join(FusePass *p, const Growth *w, const Node *node)
 {
     const Tensor *y = node->outputs.count ? node->outputs.data[0] : NULL;
 
     if (!y || node->group)
+        return false;
+    if (is_plain_elementwise(node) && !can_afford(p, w, node))
         return false;
     if (is_plain_elementwise(node))
         return shapes_equal(&y->type, &w->shape) ||
@@ -168,6 +251,90 @@ static void grow_into_reduction(FusePass *p, Growth *w)
     grow(p, w);
 }
 
+/* A single product summed over one axis, with operands read as they are. */
+static bool is_product(FusePass *p, const Node *node)
+{
+    if (!(node->op->traits & OP_ANCHOR) || node->no_fuse ||
+        node->outputs.count != 1 || !node->outputs.data[0])
+        return false;
+    const Definition *def = define_node(p->scratch, node);
+    if (!def || def->stages.count != 1)
+        return false;
+    const Stage *s = def->stages.data[0];
+    return s->reduce_count == 1 && s->value[0]->kind == EX_MUL &&
+           s->value[0]->arg[0]->kind == EX_READ &&
+           s->value[0]->arg[1]->kind == EX_READ;
+}
+
+/* Rescales whole rows: the result has the shape of the operand, and each
+ * row of it depends on that row alone (softmax over the last axis). */
+static bool is_row_rescaling(FusePass *p, const Node *node)
+{
+    const Tensor *x = node_input(node, 0);
+
+    if (!(node->op->traits & OP_REDUCTION) || node->no_fuse ||
+        (node->op->traits & (OP_ANCHOR | OP_IMPURE)) || !x ||
+        node->inputs.count != 1 || node->outputs.count != 1 ||
+        !node->outputs.data[0] ||
+        !shapes_equal(&x->type, &node->outputs.data[0]->type))
+        return false;
+    const Definition *def = define_node(p->scratch, node);
+    for (int i = 0; def && i < def->stages.count; i++) {
+        const Stage *s = def->stages.data[i];
+        int last = s->axis_count - 1;
+        /* Reductions leave one element of the last axis. */
+        if (last < 0 || (s->reduce_count && s->axis[last].extent != 1))
+            return false;
+    }
+    return def != NULL;
+}
+
+/* The tensor is only a step to its single user. */
+static bool is_private(const Tensor *t, const Node *user)
+{
+    return t && t->producer && !t->is_output && t->users.count == 1 &&
+           t->users.data[0] == user && !t->producer->group;
+}
+
+/* Attention ends in a product whose first operand are softmax rows of
+ * another product: all of it becomes one kernel, by blocks of rows. Rows
+ * too long to keep many of them in cache stay apart. Adds the nodes before
+ * `last` to the empty group. */
+static void take_attention(FusePass *p, Growth *w, Node *last)
+{
+    const int64_t most_columns = 2048;
+    enum { MOST_BETWEEN = 4 };
+    Node *chain[MOST_BETWEEN + 2];
+    int n = 0;
+
+    if (!is_product(p, last) || last->inputs.count < 2)
+        return;
+    Tensor *t = last->inputs.data[0];
+    if (!is_private(t, last) || !is_row_rescaling(p, t->producer) ||
+        t->type.dims[t->type.rank - 1].value > most_columns)
+        return;
+    chain[n++] = t->producer;
+    const TensorType *shape = &t->type;
+    for (;;) {
+        Node *node = chain[n - 1];
+        Tensor *next = NULL;
+        for (int i = 0; i < node->inputs.count && !next; i++) {
+            Tensor *x = node->inputs.data[i];
+            if (is_private(x, node) && shapes_equal(&x->type, shape))
+                next = x;
+        }
+        if (!next || n == MOST_BETWEEN + 2)
+            return;
+        chain[n++] = next->producer;
+        if (is_product(p, next->producer))
+            break;
+        if (!is_plain_elementwise(next->producer))
+            return;
+    }
+    while (n > 0)
+        vec_push(p->scratch, &w->nodes, chain[--n]);
+}
+
 /* Nodes that are aliases stay alone: there they cost nothing, and as the
  * head of a group they would be computed. */
 static void start_group(FusePass *p, Node *node)
@@ -179,11 +346,14 @@ static void start_group(FusePass *p, Node *node)
                  !node->op->define || (node->op->traits & OP_RESHAPE) ||
                  node_is_alias(p->scratch, node);
 
+    if (!alone)
+        take_attention(p, &w, node);
     vec_push(p->scratch, &w.nodes, node);
     if (node->op->traits & (OP_ANCHOR | OP_REDUCTION))
         w.anchor = node;
     if (!alone) {
         w.shape = node->outputs.data[0]->type;
+        p->cost[node->id] = cost_of(p, &w, node);
         if (is_row_reduction(p, node))
             w.wide = node->inputs.data[0]->type;
         grow(p, &w);
@@ -207,6 +377,7 @@ void pass_fuse(PassContext *c)
     }
     FusePass p = {.g = g, .scratch = arena_new()};
     p.position = ARENA_ARRAY(p.scratch, int, g->next_id + 1);
+    p.cost = ARENA_ARRAY(p.scratch, Cost, g->next_id + 1);
     for (int i = 0; i < g->nodes.count; i++) {
         p.position[g->nodes.data[i]->id] = i;
         g->nodes.data[i]->group = NULL;

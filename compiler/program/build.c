@@ -61,22 +61,28 @@ static int constant_buffer(Builder *b, const Tensor *t, const Buffer *param)
 {
     Str key = {0};
 
-    str_addf(&key, "%p ", (const void *)t->value);
+    str_addf(&key, "%p %d", (const void *)t->value, param->rank);
+    for (int i = 0; i < param->rank; i++)
+        str_addf(&key, " %lld", (long long)param->dims[i]);
     layout_print(&key, &param->layout);
     const int *known = map_get(&b->constants, str_text(&key));
     if (known) {
         str_free(&key);
         return *known;
     }
+    /* A schedule may have joined axes: the elements are the same, in the
+     * same order, under the shape that the layout is about. */
+    Array *value = arena_copy(b->arena, t->value, sizeof *value);
+    value->rank = param->rank;
+    memcpy(value->dims, param->dims, sizeof value->dims);
     ProgramBuffer buffer = {.name = t->name,
                             .kind = PB_CONSTANT,
-                            .dtype = t->type.dtype,
-                            .rank = t->type.rank,
+                            .dtype = param->dtype,
+                            .rank = param->rank,
                             .layout = param->layout,
-                            .value = t->value,
+                            .value = value,
                             .tensor = t};
-    for (int i = 0; i < t->type.rank; i++)
-        buffer.dims[i] = t->type.dims[i].value;
+    memcpy(buffer.dims, param->dims, sizeof buffer.dims);
     for (int n = 2; map_get(&b->names, buffer.name); n++)
         buffer.name = arena_printf(b->arena, "%s.%d", t->name, n);
     map_set(&b->names, buffer.name, b);

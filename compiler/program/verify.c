@@ -97,7 +97,8 @@ static void check_overlaps(const Program *p)
         die("out of memory");
     for (int i = 0; i < p->buffers.count; i++) {
         const ProgramBuffer *b = &p->buffers.data[i];
-        if (b->kind == PB_ARENA && b->alias_of < 0 && b->last_step >= 0)
+        if (b->kind == PB_ARENA && b->alias_of < 0 && b->last_step >= 0 &&
+            b->bytes > 0)
             spans[count++] = b;
     }
     qsort(spans, (size_t)count, sizeof *spans, by_offset);

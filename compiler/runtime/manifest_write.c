@@ -174,7 +174,9 @@ static json_t *manifest_json(Diag *diag, const Program *program,
     json_t *tensors = json_array();
     for (int i = 0; i < program->buffers.count; i++) {
         const ProgramBuffer *b = &program->buffers.data[i];
-        if (b->kind == PB_ARENA && b->tensor)
+        /* One that no step touches is another name for a tensor that is
+         * listed: there is no moment to look at it. */
+        if (b->kind == PB_ARENA && b->tensor && b->first_step <= b->last_step)
             json_array_append_new(tensors, tensor_json(b));
     }
     json_t *root = json_object();

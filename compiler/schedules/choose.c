@@ -88,6 +88,51 @@ bool look_contract(Look *look, const StageState *st)
            schedule_contract(look->s, st->stage->name);
 }
 
+bool look_is_costly(const Expr *x)
+{
+    bool costly = (x->kind >= EX_EXP && x->kind <= EX_COS) ||
+                  x->kind == EX_POW ||
+                  (x->kind == EX_DIV && dtype_is_float(x->dtype));
+    for (int i = 0; i < x->count && !costly; i++)
+        costly = look_is_costly(x->arg[i]);
+    return costly;
+}
+
+StageState *look_split_accumulator(Look *look, StageState *acc)
+{
+    const char *name = acc->stage->name;
+    if (!schedule_cache(look->s, name))
+        return NULL;
+    return schedule_stage(look->s,
+                          arena_printf(look->s->arena, "%s_acc", name));
+}
+
+bool look_store_tile(Look *look, const StageState *copy, int row, int pixel,
+                     int vector, const char *attach)
+{
+    Schedule *s = look->s;
+    const Stage *stage = copy->stage;
+    const char *names[MAX_RANK];
+    int n = 0;
+    for (int i = 0; i < stage->axis_count; i++)
+        if (i != row && i != pixel && i != vector)
+            names[n++] = stage->axis[i].var->name;
+    int tile = n;
+    if (row >= 0)
+        names[n++] = stage->axis[row].var->name;
+    if (pixel >= 0)
+        names[n++] = stage->axis[pixel].var->name;
+    names[n++] = stage->axis[vector].var->name;
+    if (!schedule_reorder(s, stage->name, look_order(look, names, n)))
+        return false;
+    for (int i = tile; i + 1 < n; i++)
+        if (!schedule_unroll(s, stage->name, names[i]))
+            return false;
+    return schedule_vectorize(s, stage->name, names[n - 1]) &&
+           schedule_compute_at(s, stage->name, look->out->stage->name,
+                               attach);
+}
+
 bool look_keep(Look *look, const StageState *st, const char *attach)
 {
     const Stage *stage = st->stage;
@@ -128,16 +173,6 @@ static double work_of(const Schedule *s)
     return work > points ? work : points;
 }
 
-static bool is_costly(const Expr *x)
-{
-    bool costly = (x->kind >= EX_EXP && x->kind <= EX_COS) ||
-                  x->kind == EX_POW ||
-                  (x->kind == EX_DIV && dtype_is_float(x->dtype));
-    for (int i = 0; i < x->count && !costly; i++)
-        costly = is_costly(x->arg[i]);
-    return costly;
-}
-
 static bool reads(const Expr *x, const Buffer *buffer)
 {
     if (x->kind == EX_READ && x->buffer == buffer)
@@ -151,7 +186,7 @@ static bool reads(const Expr *x, const Buffer *buffer)
 /* Costly, and wanted more than once: by a reduction, or by several. */
 static bool is_worth_keeping(const Schedule *s, const Stage *stage)
 {
-    if (!is_costly(stage->value[0]))
+    if (!look_is_costly(stage->value[0]))
         return false;
     int readers = 0;
     for (int i = 0; i < s->stages.count; i++) {
@@ -207,6 +242,16 @@ static bool take_look(Look *look)
     return true;
 }
 
+static bool calls_math(const Schedule *s)
+{
+    for (int i = 0; i < s->stages.count; i++)
+        for (int k = 0; k < s->stages.data[i]->stage->value_count; k++)
+            if (!s->stages.data[i]->is_inlined &&
+                look_is_costly(s->stages.data[i]->stage->value[k]))
+                return true;
+    return false;
+}
+
 static bool apply(Schedule *s, const Target *target, ScheduleMode mode)
 {
     static bool (*const templates[])(Look *, bool *) = {
@@ -217,6 +262,9 @@ static bool apply(Schedule *s, const Target *target, ScheduleMode mode)
     look.lanes = target_lanes(target, 4);
     look.work = work_of(s);
     if (!take_look(&look))
+        return false;
+    if (!look.exact && target->has_fma && calls_math(s) &&
+        !schedule_fused_math(s))
         return false;
     for (size_t i = 0; i < sizeof templates / sizeof *templates; i++) {
         bool fits = false;

@@ -8,6 +8,7 @@
 /* Where a buffer is indexed by the pair of axes. */
 typedef struct Collapse {
     const Var *outer, *inner, *joined;
+    int64_t extent; /* of the inner axis */
     const Buffer *buffer[32];
     int place[32]; /* of the outer axis; -1: indexed by neither */
     int count;
@@ -45,7 +46,8 @@ static bool can_collapse(Collapse *c, const Expr *x)
     for (int i = 0; i + 1 < x->count && place < 0; i++)
         if (is_var(x->arg[i], c->outer) && is_var(x->arg[i + 1], c->inner))
             place = i;
-    if (place >= 0 && x->outside)
+    /* A part of a longer row does not continue in the next one. */
+    if (place >= 0 && (x->outside || x->buffer->dims[place + 1] != c->extent))
         return false;
     for (int i = 0; i < x->count; i++)
         if (place < 0 || (i != place && i != place + 1))
@@ -128,6 +130,7 @@ bool schedule_collapse(Schedule *s, const char *outer, const char *inner)
         if (ok) {
             all.outer = stage->axis[d].var;
             all.inner = stage->axis[d + 1].var;
+            all.extent = stage->axis[d + 1].extent;
             rank = stage->axis_count;
             for (int k = 0; k < stage->value_count && ok; k++)
                 ok = note_buffer(&all, stage->out[k], d) &&

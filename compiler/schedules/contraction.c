@@ -423,6 +423,14 @@ bool template_contraction(Look *look, bool *fits)
     choose_tile(look, &c, depth);
     if (c.tile.rows == 1)
         c.row_axis = -1;
+    StageState *copy = NULL;
+    if (look_is_costly(out->value[0])) {
+        copy = c.acc;
+        c.acc = look_split_accumulator(look, copy);
+        if (!c.acc)
+            return false;
+        acc = c.acc->stage;
+    }
     int64_t panel = c.tile.vectors * look->lanes;
     if (!schedule_split(s, out->name, vector, panel))
         return false;
@@ -446,11 +454,14 @@ bool template_contraction(Look *look, bool *fits)
     return schedule_compute_at(s, acc->name, out->name, attach) &&
            schedule_set_scope(s, acc->name, SCOPE_REGISTER) &&
            look_contract(look, c.acc) &&
-           (!row || schedule_unroll(s, out->name,
-                                    arena_printf(s->arena, "%s.i", row))) &&
-           (!pixel || schedule_unroll(s, out->name,
-                                      arena_printf(s->arena, "%s.i",
-                                                   pixel))) &&
+           (!copy || look_store_tile(look, copy, c.row_axis, c.pixel_axis,
+                                     c.vector_axis, attach)) &&
+           (copy || !row ||
+            schedule_unroll(s, out->name,
+                            arena_printf(s->arena, "%s.i", row))) &&
+           (copy || !pixel ||
+            schedule_unroll(s, out->name,
+                            arena_printf(s->arena, "%s.i", pixel))) &&
            schedule_vectorize(s, out->name,
                               arena_printf(s->arena, "%s.i", vector));
 }

@@ -513,6 +513,7 @@ Kernel *schedule_lower(Schedule *s, Arena *arena)
 {
     Kernel *k = ARENA_NEW(arena, Kernel);
     k->arena = arena;
+    k->fused_math = s->fused_math;
     add_params(k, s, BUF_INPUT);
     add_params(k, s, BUF_OUTPUT);
     add_params(k, s, BUF_TEMP);

@@ -9,7 +9,7 @@
 static int contiguous_reduction(const StageState *st, const Expr *x)
 {
     const Stage *stage = st->stage;
-    if (x->kind == EX_READ && x->buffer->role == BUF_INPUT) {
+    if (x->kind == EX_READ && x->count > 0) {
         const Layout *l = &x->buffer->layout;
         int d = l->dim[l->count - 1].axis;
         for (int i = 0; i < stage->reduce_count; i++)

@@ -86,6 +86,7 @@ void schedule_reset(Schedule *s)
 {
     s->def = copy_definition(s->arena, s->source);
     s->stages.count = 0;
+    s->fused_math = false;
     s->trace.data = NULL;
     s->trace.count = s->trace.capacity = 0;
     for (int i = 0; i < s->def->stages.count; i++)
@@ -491,6 +492,12 @@ bool schedule_contract(Schedule *s, const char *stage)
     return schedule_record(s, "contract %s", stage);
 }
 
+bool schedule_fused_math(Schedule *s)
+{
+    s->fused_math = true;
+    return schedule_record(s, "fused_math");
+}
+
 int schedule_leaf_count(const Schedule *s, const char *stage)
 {
     const StageState *st = schedule_stage(s, stage);
@@ -524,6 +531,8 @@ static bool replay_line(Schedule *s, char *line)
     int64_t number = z ? strtoll(z, NULL, 10) : 0;
     if (!verb)
         return true;
+    if (!strcmp(verb, "fused_math"))
+        return schedule_fused_math(s);
     if (!x)
         return diag_error(s->diag, "trace: %s lacks its operand", verb);
     if (!strcmp(verb, "inline"))

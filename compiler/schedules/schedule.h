@@ -61,6 +61,9 @@ bool schedule_reduce_lanes(Schedule *s, const char *stage, const char *axis,
 /* Multiply-accumulate of the stage rounds once (needs a target with FMA). */
 bool schedule_contract(Schedule *s, const char *stage);
 
+/* Elementary functions of all stages expand with fused multiply-adds. */
+bool schedule_fused_math(Schedule *s);
+
 void schedule_print_trace(Str *out, const Schedule *s);
 /* Applies the lines of a printed trace. */
 bool schedule_replay(Schedule *s, const char *trace);

@@ -50,6 +50,7 @@ struct Schedule {
     const Definition *source;
     Definition *def; /* own copy */
     Vec(StageState *) stages;
+    bool fused_math;
     Vec(const char *) trace;
 };
 

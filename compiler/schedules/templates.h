@@ -39,6 +39,17 @@ void look_collapse(Look *look, const char *except);
 const char *look_parallel_outer(Look *look, int inner);
 /* Multiply-accumulate rounds once where that is allowed. */
 bool look_contract(Look *look, const StageState *st);
+/* True when `x` calls elementary functions or divides: such an epilogue is
+ * not repeated for every register of a tile, but loops over the tile in
+ * memory. */
+bool look_is_costly(const Expr *x);
+/* Splits accumulator `acc` in two for that: returns the stage that reduces;
+ * `acc` becomes its copy. NULL when a primitive refused. */
+StageState *look_split_accumulator(Look *look, StageState *acc);
+/* The copy: the whole tile to memory at the loop `attach` of the output.
+ * Axes are indices, -1 for none; `vector` is the contiguous one. */
+bool look_store_tile(Look *look, const StageState *copy, int row, int pixel,
+                     int vector, const char *attach);
 /* Computes a kept stage inside the loop `attach` of the output stage,
  * lanes along its last axis. */
 bool look_keep(Look *look, const StageState *st, const char *attach);

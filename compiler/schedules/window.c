@@ -158,9 +158,18 @@ bool template_window(Look *look, bool *fits)
     if (look->work >= PARALLEL_WORK && out->leaves.data[0]->extent > 1 &&
         !schedule_parallel(s, o->name, first))
         return false;
-    if (pixel && !schedule_unroll(s, o->name,
-                                  arena_printf(s->arena, "%s.i", pixel)))
+    StageState *copy = NULL;
+    if (look_is_costly(o->value[0])) {
+        copy = acc;
+        acc = look_split_accumulator(look, copy);
+        if (!acc || !look_store_tile(look, copy, -1, p, v, attach))
+            return false;
+        a = acc->stage;
+    } else if (pixel &&
+               !schedule_unroll(s, o->name,
+                                arena_printf(s->arena, "%s.i", pixel))) {
         return false;
+    }
 
     n = 0;
     for (int i = 0; i < a->axis_count; i++)

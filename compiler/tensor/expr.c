@@ -378,8 +378,16 @@ const Expr *expr_rebuild(Arena *a, const Expr *x, const Expr *const *arg,
                          const Expr *outside)
 {
     switch (x->kind) {
-    case EX_READ:
-        return expr_read_padded(a, x->buffer, arg, outside);
+    case EX_READ: {
+        /* As many indices as before, even while a schedule is changing the
+         * buffer's rank. */
+        Expr *e = node(a, EX_READ, x->dtype, x->count);
+        for (int i = 0; i < x->count; i++)
+            e->arg[i] = arg[i];
+        e->buffer = x->buffer;
+        e->outside = outside;
+        return e;
+    }
     case EX_LOAD:
         return expr_load(a, x->buffer, arg[0]);
     case EX_CAST:

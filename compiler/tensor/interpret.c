@@ -29,8 +29,17 @@ typedef struct Interp {
     int storage_count;
     PtrMap values; /* Var to int64_t * */
     PtrMap expanded;
+    PtrMap slots;   /* Expr to Slot *, where it has several uses */
+    uint64_t stamp; /* of the store in progress */
     bool failed;
 } Interp;
+
+/* The value of a shared expression, valid during one store: evaluated as a
+ * tree, nested elementary functions would take exponential time. */
+typedef struct Slot {
+    Cell value;
+    uint64_t stamp;
+} Slot;
 
 static Storage *storage_of(Interp *in, const Buffer *b)
 {
@@ -290,10 +299,25 @@ static Cell unary(Interp *in, const Expr *x)
     }
 }
 
+static Cell eval_anew(Interp *in, const Expr *x);
+
 static Cell eval(Interp *in, const Expr *x)
 {
     if (in->failed)
         return (Cell){0};
+    Slot *slot = x->count && in->slots.count
+                     ? (Slot *)ptrmap_get(&in->slots, x)
+                     : NULL;
+    if (slot && slot->stamp == in->stamp)
+        return slot->value;
+    Cell value = eval_anew(in, x);
+    if (slot)
+        *slot = (Slot){value, in->stamp};
+    return value;
+}
+
+static Cell eval_anew(Interp *in, const Expr *x)
+{
     switch (x->kind) {
     case EX_INT:
         return (Cell){.i = x->i};
@@ -338,13 +362,31 @@ static Cell eval(Interp *in, const Expr *x)
     return (Cell){.i = wrap(x->dtype, int_binary(in, x, p.i, q.i))};
 }
 
+/* Gives expressions that are reached a second time a slot. */
+static void find_shared(Interp *in, PtrMap *seen, const Expr *x)
+{
+    if (x->count == 0)
+        return;
+    if (ptrmap_get(seen, x)) {
+        if (!ptrmap_get(&in->slots, x))
+            ptrmap_set(&in->slots, x, ARENA_NEW(in->arena, Slot));
+        return;
+    }
+    ptrmap_set(seen, x, x);
+    for (int i = 0; i < x->count; i++)
+        find_shared(in, seen, x->arg[i]);
+}
+
 /* The value to evaluate, with elementary functions expanded once. */
 static const Expr *expanded(Interp *in, const Stmt *s)
 {
     const Expr *x = ptrmap_get(&in->expanded, s);
     if (!x) {
-        x = math_expand(in->arena, s->value);
+        PtrMap seen = {0};
+        x = math_expand(in->arena, s->value, in->kernel->fused_math);
         ptrmap_set(&in->expanded, s, x);
+        find_shared(in, &seen, x);
+        ptrmap_free(&seen);
     }
     return x;
 }
@@ -359,11 +401,13 @@ static void execute(Interp *in, const Stmt *s)
             execute(in, s->list.data[i]);
         return;
     case STMT_IF:
+        in->stamp++;
         if (eval(in, s->cond).i)
             execute(in, s->body);
         return;
     case STMT_STORE: {
         Storage *to = storage_of(in, s->buffer);
+        in->stamp++;
         Cell v = eval(in, expanded(in, s));
         int64_t at = eval(in, s->offset).i;
         if (!check(in, to, at, "writes"))
@@ -407,6 +451,7 @@ bool kernel_interpret(const Kernel *k, void *const *data, Diag *diag)
     execute(&in, k->body);
     ptrmap_free(&in.values);
     ptrmap_free(&in.expanded);
+    ptrmap_free(&in.slots);
     arena_free(in.arena);
     return !in.failed;
 }

@@ -123,6 +123,8 @@ void buffer_print(Str *out, const Buffer *b)
 
 static void print_without_name(Str *out, const Kernel *k)
 {
+    if (k->fused_math)
+        str_add(out, "  fused_math\n");
     for (int i = 0; i < k->params.count; i++)
         buffer_print(out, k->params.data[i]);
     for (int i = 0; i < k->temps.count; i++)

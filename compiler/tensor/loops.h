@@ -50,6 +50,8 @@ typedef struct Kernel {
     Vec(Buffer *) params;
     Vec(Buffer *) temps; /* register and local scope */
     Stmt *body;
+    /* Elementary functions expand with fused multiply-adds. */
+    bool fused_math;
     uint64_t hash; /* of the printed form without the name */
     double flops;
 } Kernel;
@@ -80,6 +82,6 @@ bool kernel_interpret(const Kernel *kernel, void *const *data, Diag *diag);
 /* Exp, log, erf, tanh, sin, cos and pow as arithmetic on f32 or f64 (source
  * and error in tensor/math.c): every backend and the interpreter emit this
  * expansion, so that all agree and none needs libm. */
-const Expr *math_expand(Arena *a, const Expr *x);
+const Expr *math_expand(Arena *a, const Expr *x, bool fused);
 
 #endif

@@ -14,6 +14,7 @@
 typedef struct Math {
     Arena *a;
     DType dtype; /* of the function being expanded */
+    bool fused;  /* multiply-adds round once */
 } Math;
 
 static const Expr *num(const Math *m, double v)
@@ -24,7 +25,8 @@ static const Expr *num(const Math *m, double v)
 static const Expr *mul_add(const Math *m, const Expr *x, const Expr *y,
                            const Expr *z)
 {
-    return expr_add(m->a, expr_mul(m->a, x, y), z);
+    return m->fused ? expr_fma(m->a, x, y, z)
+                    : expr_add(m->a, expr_mul(m->a, x, y), z);
 }
 
 /* c[0] x^(n-1) + ... + c[n-1] */
@@ -68,8 +70,8 @@ static const Expr *expand_exp(const Math *m, const Expr *x)
         a, EX_ROUND, expr_mul(a, x, num(m, 1.44269504088896340736)));
     double high = f64 ? 6.93145751953125e-1 : 0.693359375;
     double low = f64 ? 1.42860682030941723212e-6 : -2.12194440e-4;
-    const Expr *r = expr_sub(a, x, expr_mul(a, n, num(m, high)));
-    r = expr_sub(a, r, expr_mul(a, n, num(m, low)));
+    const Expr *r = mul_add(m, n, num(m, -high), x);
+    r = mul_add(m, n, num(m, -low), r);
     const Expr *p = f64 ? polynomial(m, r, c64, 12)
                         : polynomial(m, r, c32, 6);
     p = mul_add(m, p, expr_mul(a, r, r), r);
@@ -248,10 +250,11 @@ static const Expr *expand_pow(const Math *m, const Expr *x, const Expr *y)
     return expr_select(a, is_one, one, v);
 }
 
-static const Expr *expand(Arena *a, const Expr *x, const Expr *const *arg)
+static const Expr *expand(Arena *a, const Expr *x, const Expr *const *arg,
+                          bool fused)
 {
-    Math m = {a, x->dtype};
-    Math wide = {a, DT_F64};
+    Math m = {a, x->dtype, fused};
+    Math wide = {a, DT_F64, fused};
     bool f32 = x->dtype == DT_F32;
     switch (x->kind) {
     case EX_EXP:
@@ -280,7 +283,7 @@ static const Expr *expand(Arena *a, const Expr *x, const Expr *const *arg)
     }
 }
 
-static const Expr *walk(Arena *a, PtrMap *memo, const Expr *x)
+static const Expr *walk(Arena *a, PtrMap *memo, const Expr *x, bool fused)
 {
     const Expr *known = ptrmap_get(memo, x);
     if (known)
@@ -290,11 +293,11 @@ static const Expr *walk(Arena *a, PtrMap *memo, const Expr *x)
                    x->kind == EX_POW;
     bool changed = is_call;
     for (int i = 0; i < x->count; i++) {
-        arg[i] = walk(a, memo, x->arg[i]);
+        arg[i] = walk(a, memo, x->arg[i], fused);
         changed |= arg[i] != x->arg[i];
     }
     if (changed)
-        result = expand(a, x, arg);
+        result = expand(a, x, arg, fused);
     if (!result || (is_call && x->dtype != DT_F32 && x->dtype != DT_F64))
         die("%s of %s has no expansion", expr_kind_name(x->kind),
             dtype_name(x->dtype));
@@ -302,10 +305,10 @@ static const Expr *walk(Arena *a, PtrMap *memo, const Expr *x)
     return result;
 }
 
-const Expr *math_expand(Arena *a, const Expr *x)
+const Expr *math_expand(Arena *a, const Expr *x, bool fused)
 {
     PtrMap memo = {0};
-    const Expr *result = walk(a, &memo, x);
+    const Expr *result = walk(a, &memo, x, fused);
     ptrmap_free(&memo);
     return result;
 }

@@ -490,6 +490,7 @@ Kernel *kernel_parse(Arena *arena, Diag *diag, const char *text)
     k->arena = arena;
     k->name = word(&in);
     expect(&in, "{");
+    k->fused_math = accept(&in, "fused_math");
     while (declaration(&in))
         ;
     for (int i = 0; i < in.buffers.count; i++) {

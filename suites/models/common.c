@@ -41,6 +41,12 @@ static Tensor *add_channel_weights(Builder *b, const char *layer,
                        1, dims, spread, mean, scale);
 }
 
+Tensor *builder_weights(Builder *b, const char *name, int rank,
+                        const int64_t *dims, double mean, double deviation)
+{
+    return add_weights(b, name, rank, dims, NORMAL, mean, deviation);
+}
+
 /* ---- layers ----------------------------------------------------------- */
 
 static Tensor *apply_activation(Builder *b, const char *name, Tensor *x,

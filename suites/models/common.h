@@ -44,6 +44,9 @@ Feature builder_max_pool(Builder *b, const char *name, Feature x, int kernel,
 /* Global average pooling and a fully connected layer, marked as the output
  * "scores". False when the graph has faults. */
 bool builder_classifier(Builder *b, Feature x, int classes);
+/* NAME: f32 of normal values around `mean`, keyed by the name and seed. */
+Tensor *builder_weights(Builder *b, const char *name, int rank,
+                        const int64_t *dims, double mean, double deviation);
 /* Channels times the width, a multiple of 8, at least 8. */
 int scale_channels(int channels, double width);
 

@@ -11,15 +11,17 @@
 #include "codegen/codegen.h"
 #include "schedules/schedule.h"
 
-enum { COUNT = 1 << 16 };
+enum { COUNT = 1 << 16, FUSED_COUNT = 1 << 11 };
 
-/* out[i] = kind(in[i]) over COUNT elements, compiled for the baseline. */
-static void run(ExprKind kind, const float *in, float *out)
+/* out[i] = kind(in[i]) over `count` elements: compiled for the baseline, or
+ * with fused multiply-adds, which the baseline lacks, interpreted. */
+static void run(ExprKind kind, int count, bool fused, const float *in,
+                float *out)
 {
     Arena *a = arena_new();
     Diag *diag = diag_new(a, NULL);
     Definition *def = definition_new(a, "math");
-    int64_t dims[] = {COUNT};
+    int64_t dims[] = {count};
     Buffer *x = definition_add_buffer(def, "x", BUF_INPUT, DT_F32, 1, dims);
     Buffer *y = definition_add_buffer(def, "y", BUF_OUTPUT, DT_F32, 1, dims);
     StageBuilder b;
@@ -28,7 +30,11 @@ static void run(ExprKind kind, const float *in, float *out)
     Schedule *s = schedule_new(a, diag, def);
     assert_true(schedule_vectorize(s, "y", "i"));
     void *data[] = {(void *)in, out};
-    assert_true(codegen_llvm_evaluate(schedule_lower(s, a), data, diag));
+    if (fused)
+        assert_true(schedule_fused_math(s));
+    Kernel *kernel = schedule_lower(s, a);
+    assert_true(fused ? kernel_interpret(kernel, data, diag)
+                      : codegen_llvm_evaluate(kernel, data, diag));
     arena_free(a);
 }
 
@@ -48,21 +54,22 @@ static double ulps(float got, double want)
 static float in[COUNT], out[COUNT];
 
 /* Points spread over [low, high], a few special values first. */
-static void check(ExprKind kind, double (*exact)(double), double low,
-                  double high, double bound)
+static void check_form(ExprKind kind, double (*exact)(double), double low,
+                       double high, double bound, bool fused)
 {
+    const int count = fused ? FUSED_COUNT : COUNT;
     const float special[] = {0.0f,     -0.0f,   1.0f,      -1.0f,
                              INFINITY, -INFINITY, NAN,     1e-40f,
                              1e-30f,   -1e-30f, 3.4e38f,   -3.4e38f};
     const int n = sizeof special / sizeof *special;
-    for (int i = 0; i < COUNT; i++)
-        in[i] = (float)(low + (high - low) * i / (COUNT - 1));
+    for (int i = 0; i < count; i++)
+        in[i] = (float)(low + (high - low) * i / (count - 1));
     memcpy(in, special, sizeof special);
-    run(kind, in, out);
+    run(kind, count, fused, in, out);
     double worst = 0;
     int at = 0;
     bool trig = kind == EX_SIN || kind == EX_COS;
-    for (int i = 0; i < COUNT; i++) {
+    for (int i = 0; i < count; i++) {
         if (trig && i < n && !(fabsf(in[i]) < 1e5f))
             continue;
         double e = ulps(out[i], exact((double)in[i]));
@@ -75,6 +82,13 @@ static void check(ExprKind kind, double (*exact)(double), double low,
         fail_msg("%s(%.9g) = %.9g is %.2f ulp off, stated are %.2f",
                  expr_kind_name(kind), (double)in[at], (double)out[at],
                  worst, bound);
+}
+
+static void check(ExprKind kind, double (*exact)(double), double low,
+                  double high, double bound)
+{
+    check_form(kind, exact, low, high, bound, false);
+    check_form(kind, exact, low, high, bound, true);
 }
 
 static void test_exp(void **state)

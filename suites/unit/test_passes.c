@@ -559,6 +559,17 @@ static void test_fuse(void **state)
         "  y: f32[4,8] = Div divide(d, r)\n"
         "  output y\n",
         "  group 0: mean centre square variance root divide = mean\n");
+    /* Sigmoid twice over would be computed twice: two kernels. */
+    expect_groups(2,
+                  "graph g\n"
+                  "  input x: f32[8]\n"
+                  "  s1: f32[8] = Sigmoid n1(x)\n"
+                  "  m1: f32[8] = Mul n2(x, s1)\n"
+                  "  s2: f32[8] = Sigmoid n3(m1)\n"
+                  "  y: f32[8] = Mul n4(m1, s2)\n"
+                  "  output y\n",
+                  "  group 0: n1 n2\n"
+                  "  group 1: n3 n4\n");
     /* Reshapes are alone; a slice may head a chain. */
     expect_groups(2,
                   "graph g\n"
@@ -726,6 +737,25 @@ static void test_options(void **state)
     arena_free(arena);
 }
 
+/* Squares of squares: as a tree, the result has 2^40 operations. */
+static void test_doubling(void **state)
+{
+    Arena *arena = arena_new();
+    Str text = {0};
+    (void)state;
+
+    str_add(&text, "graph g\n  input x: f32[4]\n  t0: f32[4] = Abs n0(x)\n");
+    for (int i = 1; i <= 40; i++)
+        str_addf(&text, "  t%d: f32[4] = Mul n%d(t%d, t%d)\n", i, i, i - 1,
+                 i - 1);
+    str_add(&text, "  output t40\n");
+    Compiled c =
+        compile_text(arena, str_text(&text), "x86-64-v3", NULL, false);
+    assert_in_range(c.graph->groups.count, 4, 8);
+    str_free(&text);
+    arena_free(arena);
+}
+
 /* Time grows with the graph, not with its square: four times the nodes may
  * take no more than eight times as long. */
 static double time_of_chain(int nodes)
@@ -762,19 +792,13 @@ static void test_linear_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_infer),
-        cmocka_unit_test(test_infer_faults),
-        cmocka_unit_test(test_fold),
-        cmocka_unit_test(test_decompose),
-        cmocka_unit_test(test_simplify),
-        cmocka_unit_test(test_batchnorm),
-        cmocka_unit_test(test_cse),
-        cmocka_unit_test(test_dce),
-        cmocka_unit_test(test_impure),
-        cmocka_unit_test(test_layout),
-        cmocka_unit_test(test_fuse),
-        cmocka_unit_test(test_options),
-        cmocka_unit_test(test_linear_time),
+        cmocka_unit_test(test_infer),    cmocka_unit_test(test_infer_faults),
+        cmocka_unit_test(test_fold),     cmocka_unit_test(test_decompose),
+        cmocka_unit_test(test_simplify), cmocka_unit_test(test_batchnorm),
+        cmocka_unit_test(test_cse),      cmocka_unit_test(test_dce),
+        cmocka_unit_test(test_impure),   cmocka_unit_test(test_layout),
+        cmocka_unit_test(test_fuse),     cmocka_unit_test(test_options),
+        cmocka_unit_test(test_doubling), cmocka_unit_test(test_linear_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

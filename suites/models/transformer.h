@@ -1,0 +1,30 @@
+/* Transformer blocks with seeded weights, as exporters write them: products
+ * with [in, out] weights, heads by Reshape and Transpose, GELU and softmax
+ * as operators. */
+#ifndef ASSAY_SUITES_MODELS_TRANSFORMER_H
+#define ASSAY_SUITES_MODELS_TRANSFORMER_H
+
+#include "suites/models/common.h"
+
+typedef struct Transformer {
+    Builder builder;
+    int batch, tokens, hidden, heads, inner; /* inner: of the feed-forward */
+    bool pre_norm;                           /* norm before each part */
+    Tensor *mask; /* added to the scores, or NULL */
+    double epsilon;
+} Transformer;
+
+/* x * w + bias: nodes NAME.product and NAME. */
+Tensor *transformer_linear(Transformer *t, const char *name, Tensor *x,
+                           int in, int out);
+Tensor *transformer_norm(Transformer *t, const char *name, Tensor *x);
+/* One layer: attention and feed-forward, each with its residual. */
+Tensor *transformer_layer(Transformer *t, const char *name, Tensor *x);
+/* i64[batch, tokens] token numbers to vectors, plus positions; the sum of
+ * word and position tables. */
+Tensor *transformer_embed(Transformer *t, int vocabulary);
+/* [1, 1, tokens, tokens]: 0 on and below the diagonal, a large negative
+ * number above. */
+Tensor *transformer_causal_mask(Transformer *t);
+
+#endif
