@@ -21,6 +21,7 @@ typedef struct Contraction {
     int pixel_axis;  /* -1: none */
     int row_axis;    /* the next one outwards in memory; -1: none */
     Tile tile;
+    int64_t block; /* of channels under a window; 0: none */
     const Expr *data, *weights;
 } Contraction;
 
@@ -166,6 +167,11 @@ static int index_of(const Expr *read, const Var *var)
     return -1;
 }
 
+static bool is_outer(const LoopAxis *axis)
+{
+    return axis->split_from && axis->split_from->outer == axis;
+}
+
 /* Constant weights lie in the order in which they are read: panel, then
  * the reduction loops, then the channels of the panel. */
 static bool pack_weights(Look *look, const Contraction *c, int64_t panel)
@@ -181,17 +187,22 @@ static bool pack_weights(Look *look, const Contraction *c, int64_t panel)
         return true;
     placed[v] = true;
     /* Batch axes outside, then panels, then the reduction. */
-    int order[MAX_RANK], n = 0;
+    LayoutDim order[MAX_RANK + 1];
+    int n = 0;
     for (int i = 0; i < c->acc->leaves.count; i++) {
         const LoopAxis *leaf = c->acc->leaves.data[i];
         if (!leaf->is_reduce)
             continue;
-        const LoopAxis *root = leaf->split_from ? leaf->split_from : leaf;
+        const LoopAxis *root = leaf;
+        while (root->split_from)
+            root = root->split_from;
         int d = index_of(w, root->root);
         if (d < 0)
             return true;
         if (!placed[d])
-            order[n++] = d;
+            order[n++] = (LayoutDim){d, 0};
+        else if (c->block && leaf->split_from != root && is_outer(leaf))
+            order[n++] = (LayoutDim){d, c->block};
         placed[d] = true;
     }
     for (int d = 0; d < w->count; d++)
@@ -199,14 +210,16 @@ static bool pack_weights(Look *look, const Contraction *c, int64_t panel)
             l.dim[l.count++] = (LayoutDim){d, 0};
     l.dim[l.count++] = (LayoutDim){v, 0};
     for (int i = 0; i < n; i++)
-        l.dim[l.count++] = (LayoutDim){order[i], 0};
+        l.dim[l.count++] = order[i];
     l.dim[l.count++] = (LayoutDim){v, panel};
     return schedule_pack(look->s, w->buffer->name, l);
 }
 
-/* Reduction loops: windows outside, the data's contiguous axis inside,
- * unrolled by four. */
-static bool order_accumulator(Look *look, const Contraction *c)
+/* Reduction loops: the data's contiguous axis (channels) inside, unrolled
+ * by four. Under a window the channels go in blocks, and a block is summed
+ * over the whole window before the next: its data stays in cache, and what
+ * the taps of a window cancel does not grow first. */
+static bool order_accumulator(Look *look, Contraction *c)
 {
     Schedule *s = look->s;
     StageState *acc = c->acc;
@@ -228,11 +241,26 @@ static bool order_accumulator(Look *look, const Contraction *c)
     for (int i = 0; i < spatial; i++)
         if (i != c->pixel_axis && i != c->vector_axis && i != c->row_axis)
             names[count++] = acc->roots.data[i]->name;
+    int outside = count;
     for (int i = 0; i < n; i++)
         if (i != last)
             names[count++] = acc->roots.data[spatial + i]->name;
     LoopAxis *deepest = acc->roots.data[spatial + last];
-    const int64_t unroll = 4;
+    const int64_t unroll = 4, block = 16;
+    int64_t window = 1;
+    for (int i = 0; i < n; i++)
+        if (i != last)
+            window *= acc->stage->reduce[i].extent;
+    if (!look->exact && window > 1 && deepest->extent >= 2 * block) {
+        c->block = block;
+        if (!schedule_split(s, name, deepest->name, block))
+            return false;
+        for (int i = count; i > outside; i--)
+            names[i] = names[i - 1];
+        names[outside] = deepest->outer->name;
+        count++;
+        deepest = deepest->inner;
+    }
     const char *pixel = c->pixel_axis >= 0
                             ? acc->roots.data[c->pixel_axis]->name
                             : NULL;
