@@ -2,6 +2,7 @@
  * the runtime and Google Benchmark, no compiler, so that what it uses of
  * memory is the model's. Prints a report as JSON. */
 #include <getopt.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,22 +165,23 @@ static bool time_runs(Runner *r, const RunOptions *o, json_t *report)
                             .warmup_seconds = o->min_time / 5,
                             .iterations = o->repeat};
     BenchResult result;
-    double before = peak_fma(pool, calibration_seconds);
+    double before, after;
+    double best = peak_fma(pool, calibration_seconds, &before);
     if (bench_run(r->info->model, runner_run_first, r, &options, &result)) {
         str_add(r->error, "Google Benchmark did not run\n");
         return false;
     }
-    double after = peak_fma(pool, calibration_seconds);
+    best = fmax(best, peak_fma(pool, calibration_seconds, &after));
     json_t *samples = json_array();
     for (int i = 0; i < result.count; i++)
         json_array_append_new(samples, json_real(result.samples[i]));
     json_t *time =
-        json_pack("{s:f, s:f, s:f, s:f, s:o, s:[f, f]}", "p50",
+        json_pack("{s:f, s:f, s:f, s:f, s:o, s:f, s:[f, f]}", "p50",
                   stats_percentile(result.samples, result.count, 0.5), "p90",
                   stats_percentile(result.samples, result.count, 0.9), "p99",
                   stats_percentile(result.samples, result.count, 0.99), "min",
                   stats_percentile(result.samples, result.count, 0), "samples",
-                  samples, "fma_gflops", before, after);
+                  samples, "fma_gflops", best, "fma_beside", before, after);
     free(result.samples);
     json_object_set_new(report, "time", time);
     return true;
@@ -209,7 +211,7 @@ static int report_peak(int threads)
     pool_pin_caller(pool);
     json_t *report =
         json_pack("{s:i, s:s, s:f, s:f}", "threads", pool_threads(pool),
-                  "kind", peak_kind(), "fma_gflops", peak_fma(pool, 0.3),
+                  "kind", peak_kind(), "fma_gflops", peak_fma(pool, 0.3, NULL),
                   "read_gbps", peak_read_bandwidth(pool, 0.5));
     pool_free(pool);
     return print_report(report);

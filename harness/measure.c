@@ -175,8 +175,8 @@ static double json_number(const json_t *object, const char *key)
 
 /* Times one fresh process; false when it failed or computed something else
  * than what was checked. `*rate` gets the lower calibration. */
-static bool time_once(Arena *arena, const MeasurePlan *plan, ModeResult *m,
-                      Samples *samples, double *rate)
+static bool time_once(Arena *arena, const MeasurePlan *plan, ModelResult *r,
+                      ModeResult *m, Samples *samples, double *rate)
 {
     Launch launch = {.artifact = m->artifact,
                      .threads = plan->threads,
@@ -203,7 +203,8 @@ static bool time_once(Arena *arena, const MeasurePlan *plan, ModeResult *m,
         for (int i = 0; i < count; i++)
             seconds[i] = json_number_value(json_array_get(list, (size_t)i));
         *samples = (Samples){seconds, count};
-        const json_t *rates = json_object_get(time, "fma_gflops");
+        r->fma_gflops = fmax(r->fma_gflops, json_number(time, "fma_gflops"));
+        const json_t *rates = json_object_get(time, "fma_beside");
         *rate = fmin(json_number_value(json_array_get(rates, 0)),
                      json_number_value(json_array_get(rates, 1)));
         m->peak_rss_kib = json_number(report, "peak_rss_kib");
@@ -227,19 +228,18 @@ static bool time_block(Arena *arena, const MeasurePlan *plan, ModelResult *r,
 {
     for (int attempt = 0; attempt < 3; attempt++) {
         double rate[4];
-        if (!time_once(arena, plan, a, &block->a[0], &rate[0]) ||
-            !time_once(arena, plan, b, &block->b[0], &rate[1]) ||
-            !time_once(arena, plan, b, &block->b[1], &rate[2]) ||
-            !time_once(arena, plan, a, &block->a[1], &rate[3]))
+        if (!time_once(arena, plan, r, a, &block->a[0], &rate[0]) ||
+            !time_once(arena, plan, r, b, &block->b[0], &rate[1]) ||
+            !time_once(arena, plan, r, b, &block->b[1], &rate[2]) ||
+            !time_once(arena, plan, r, a, &block->a[1], &rate[3]))
             return false;
         double lowest = rate[0];
-        for (int i = 0; i < 4; i++) {
+        for (int i = 1; i < 4; i++)
             lowest = fmin(lowest, rate[i]);
-            r->fma_gflops = fmax(r->fma_gflops, rate[i]);
-        }
         if (lowest >= disturbed_below * r->fma_gflops)
             break;
         r->blocks_repeated += attempt < 2;
+        r->blocks_disturbed += attempt == 2;
     }
     for (int i = 0; i < 2; i++) {
         add_process(a, block->a[i]);
@@ -282,9 +282,8 @@ static void time_alone(Arena *arena, const MeasurePlan *plan, ModelResult *r,
     for (int i = 0; i < (plan->quick ? 1 : 2); i++) {
         Samples samples;
         double rate;
-        if (!time_once(arena, plan, m, &samples, &rate))
+        if (!time_once(arena, plan, r, m, &samples, &rate))
             return;
-        r->fma_gflops = fmax(r->fma_gflops, rate);
         add_process(m, samples);
     }
 }

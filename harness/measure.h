@@ -57,6 +57,7 @@ typedef struct ModelResult {
     bool has_ratio;
     Ratio ratio; /* time unfused / time fused */
     int blocks, blocks_repeated;
+    int blocks_disturbed;       /* that stayed so when measured again */
     double fma_gflops;          /* best calibration beside the measurements */
     const char *labels_missing; /* why there is no accuracy, or NULL */
     double seconds;

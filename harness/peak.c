@@ -110,19 +110,22 @@ static void fma_task(void *context, int64_t begin, int64_t end)
         loop(ROUNDS);
 }
 
-double peak_fma(Pool *pool, double seconds)
+double peak_fma(Pool *pool, double seconds, double *mean)
 {
     const char *kind;
     FmaLoop loop = choose_loop(&kind);
     int threads = pool_threads(pool);
     double operations = loop(1) * ROUNDS * threads;
-    double best = 0, end = now() + seconds;
-    do {
-        double start = now();
+    double best = 0, total = 0, start = now(), at = start;
+    while (at < start + seconds || total == 0) {
         pool_parallel_for(pool, fma_task, &loop, threads);
-        double rate = operations / (now() - start);
+        double then = now(), rate = operations / (then - at);
         best = rate > best ? rate : best;
-    } while (now() < end);
+        total += operations;
+        at = then;
+    }
+    if (mean)
+        *mean = total / (at - start) * 1e-9;
     return best * 1e-9;
 }
 

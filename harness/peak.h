@@ -5,9 +5,11 @@
 
 #include "runtime/pool.h"
 
-/* f32 multiply-adds, two operations each, with the widest vectors: best
- * of several stretches within about `seconds`. GFLOP/s. */
-double peak_fma(Pool *pool, double seconds);
+/* f32 multiply-adds, two operations each, with the widest vectors, in
+ * stretches for about `seconds`. GFLOP/s of the best stretch; `*mean` (may
+ * be NULL) is that of all together: much less on a machine that something
+ * else uses too. */
+double peak_fma(Pool *pool, double seconds, double *mean);
 /* Reading from memory, far more than the caches hold. GB/s. */
 double peak_read_bandwidth(Pool *pool, double seconds);
 /* "avx512f", "fma", or "generic": which code peak_fma runs. */

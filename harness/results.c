@@ -69,11 +69,12 @@ static json_t *mode_json(const ModelResult *r, const ModeResult *m)
 
 static json_t *ratio_json(const ModelResult *r)
 {
-    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:i, s:i}", "model",
+    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:i, s:i, s:i}", "model",
                      r->label, "slow", "unfused", "fast", "fused", "ratio",
                      number(r->ratio.value), "low", number(r->ratio.low),
                      "high", number(r->ratio.high), "blocks", r->blocks,
-                     "blocks_repeated", r->blocks_repeated);
+                     "blocks_repeated", r->blocks_repeated, "blocks_disturbed",
+                     r->blocks_disturbed);
 }
 
 static json_t *time_json(void)
@@ -220,6 +221,11 @@ void results_print_table(Arena *arena, FILE *file, const ModelResult *models,
             "run.\n");
     for (int i = 0; i < count; i++) {
         const ModelResult *r = &models[i];
+        if (r->blocks_disturbed)
+            fprintf(file,
+                    "\n%s: something else used the machine during %d of %d "
+                    "blocks of measurements\n",
+                    r->label, r->blocks_disturbed, r->blocks);
         if (r->labels_missing)
             fprintf(file, "\n%s: accuracy skipped: %s\n", r->label,
                     r->labels_missing);

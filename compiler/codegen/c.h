@@ -4,7 +4,7 @@
 
 #include "codegen/codegen.h"
 
-/* Types and helper functions that every generated file starts with. */
+/* Types and functions that every generated file starts with. */
 void c_emit_preamble(Str *out);
 void c_emit_kernel(Str *out, const Kernel *kernel);
 /* assay_model_run and assay_model_abi. */

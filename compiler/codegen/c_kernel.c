@@ -5,7 +5,7 @@
  * whose sides load becomes an if, so that the side not taken is never
  * evaluated. Floating point must not be contracted or reassociated by the C
  * compiler (see the flags in c.c). Elementary functions are expanded to
- * arithmetic, and floor, ceil, round and fma have plain C helpers: the
+ * arithmetic, and floor, ceil, round and fma are plain C functions: the
  * result needs no libm. */
 #include <ctype.h>
 #include <inttypes.h>
@@ -65,9 +65,9 @@ static const char types_and_casts[] =
     "    void *user;\n"
     "} AssayRun;\n"
     "\n"
-    "#define HELPER static inline __attribute__((unused))\n"
+    "#define LOCAL static inline __attribute__((unused))\n"
     "#define BITCAST(from, from_name, to, to_name)                      \\\n"
-    "    HELPER to assay_bitcast_##from_name##_##to_name(from x)        \\\n"
+    "    LOCAL to assay_bitcast_##from_name##_##to_name(from x)         \\\n"
     "    {                                                              \\\n"
     "        union { from a; to b; } u;                                 \\\n"
     "        u.a = x;                                                   \\\n"
@@ -83,13 +83,13 @@ static const char types_and_casts[] =
     "BITCAST(uint64_t, u64, double, f64)\n"
     "/* Division and modulo that floor; a divisor of 0 gives 0. */\n"
     "#define FLOOR_DIVISION(type, name)                                 \\\n"
-    "    HELPER type assay_div_##name(type x, type y)                   \\\n"
+    "    LOCAL type assay_div_##name(type x, type y)                    \\\n"
     "    {                                                              \\\n"
     "        if (y == 0 || y == -1)                                     \\\n"
     "            return (type)(y ? -x : 0);                             \\\n"
     "        return (type)(x / y - (x % y != 0 && (x < 0) != (y < 0))); \\\n"
     "    }                                                              \\\n"
-    "    HELPER type assay_mod_##name(type x, type y)                   \\\n"
+    "    LOCAL type assay_mod_##name(type x, type y)                    \\\n"
     "    {                                                              \\\n"
     "        if (y == 0 || y == -1)                                     \\\n"
     "            return 0;                                              \\\n"
@@ -102,7 +102,7 @@ static const char types_and_casts[] =
     "FLOOR_DIVISION(int64_t, i64)\n"
     "/* Float to integer: truncates and saturates, NaN gives 0. */\n"
     "#define SATURATE(from, from_name, to, to_name, low, high, top)     \\\n"
-    "    HELPER to assay_cast_##from_name##_##to_name(from x)           \\\n"
+    "    LOCAL to assay_cast_##from_name##_##to_name(from x)            \\\n"
     "    {                                                              \\\n"
     "        return x != x ? (to)0                                      \\\n"
     "               : x >= (from)top ? high                             \\\n"
@@ -123,18 +123,18 @@ static const char types_and_casts[] =
 static const char rounding[] =
     "/* From `limit` on every value is whole. Zeros keep their sign. */\n"
     "#define ROUNDING(type, name, whole, limit)                         \\\n"
-    "    HELPER type assay_floor_##name(type x)                         \\\n"
+    "    LOCAL type assay_floor_##name(type x)                          \\\n"
     "    {                                                              \\\n"
     "        if (!(x > -(type)limit && x < (type)limit) || x == 0)      \\\n"
     "            return x;                                              \\\n"
     "        type t = (type)(whole)x;                                   \\\n"
     "        return t > x ? t - 1 : t;                                  \\\n"
     "    }                                                              \\\n"
-    "    HELPER type assay_ceil_##name(type x)                          \\\n"
+    "    LOCAL type assay_ceil_##name(type x)                           \\\n"
     "    {                                                              \\\n"
     "        return -assay_floor_##name(-x);                            \\\n"
     "    }                                                              \\\n"
-    "    HELPER type assay_round_##name(type x)                         \\\n"
+    "    LOCAL type assay_round_##name(type x)                          \\\n"
     "    {                                                              \\\n"
     "        if (!(x > -(type)limit && x < (type)limit) || x == 0)      \\\n"
     "            return x;                                              \\\n"
@@ -146,7 +146,7 @@ static const char rounding[] =
     "ROUNDING(double, f64, int64_t, 0x1p52)\n"
     "/* Fused multiply-add by rounding to odd; Boldo and Melquiond, 2008,\n"
     " * \"Emulation of FMA and correctly rounded sums\". */\n"
-    "HELPER double assay_odd_sum(double x, double y)\n"
+    "LOCAL double assay_odd_sum(double x, double y)\n"
     "{\n"
     "    double s = x + y, z = s - x, e = (x - (s - z)) + (y - z);\n"
     "    int64_t bits = assay_bitcast_f64_i64(s);\n"
@@ -154,11 +154,11 @@ static const char rounding[] =
     "        bits += (e > 0) == (s > 0) ? 1 : -1;\n"
     "    return assay_bitcast_i64_f64(bits);\n"
     "}\n"
-    "HELPER float assay_fma_f32(float x, float y, float z)\n"
+    "LOCAL float assay_fma_f32(float x, float y, float z)\n"
     "{\n"
     "    return (float)assay_odd_sum((double)x * (double)y, (double)z);\n"
     "}\n"
-    "HELPER double assay_fma_f64(double x, double y, double z)\n"
+    "LOCAL double assay_fma_f64(double x, double y, double z)\n"
     "{\n"
     "    double p = x * y, c = 0x1.0000002p27;\n"
     "    if (!(p > -0x1p1000 && p < 0x1p1000) || p == 0)\n"
@@ -565,8 +565,9 @@ static void emit_if(Emit *e, const Stmt *s)
     Level level;
 
     begin_statement(e, &level);
-    count_uses(e, s->cond);
-    line(e, "if (%s) {", emit_expr(e, s->cond));
+    const Expr *cond = math_expand(e->arena, s->cond, e->kernel->fused_math);
+    count_uses(e, cond);
+    line(e, "if (%s) {", emit_expr(e, cond));
     ptrmap_free(&level.names);
     e->depth++;
     emit_stmt(e, s->body);

@@ -121,6 +121,27 @@ static void alias_layout(LayoutPass *p, const Node *node)
         y->layout = layout;
 }
 
+/* Where a transpose keeps the innermost axis and is the only reader, its
+ * operand is written in the order of the result, which is then row-major:
+ * what follows, a reshape most of all, reads it plainly. */
+static void write_in_order(LayoutPass *p, const Node *node)
+{
+    Tensor *x = node_input(node, 0), *y = node->outputs.data[0];
+    int perm[MAX_RANK];
+
+    if (!x || !y || !x->producer || p->fixed[x->id] || p->fixed[y->id] ||
+        p->wants[x->id] || p->wants[y->id] || x->users.count != 1 ||
+        !(node->op->traits & OP_INJECTIVE) ||
+        (node->op->traits & OP_RESHAPE) ||
+        (x->producer->op->traits & OP_INJECTIVE) ||
+        !layout_is_row_major(&x->layout, x->type.rank) ||
+        !node_permutation(p->scratch, node, perm) ||
+        perm[x->type.rank - 1] != x->type.rank - 1)
+        return;
+    x->layout = layout_permuted(x->type.rank, perm);
+    y->layout = layout_row_major(y->type.rank);
+}
+
 static void widen_border(LayoutPass *p, const Node *node, Layout *layout)
 {
     int64_t lo[MAX_RANK], hi[MAX_RANK];
@@ -191,8 +212,10 @@ void pass_layout(PassContext *c)
             if (y && p.wants[y->id] && !p.fixed[y->id])
                 y->layout = wanted_layout(&p, y);
         }
-        if (node->outputs.count == 1)
-            alias_layout(&p, node);
+        if (node->outputs.count != 1)
+            continue;
+        write_in_order(&p, node);
+        alias_layout(&p, node);
     }
     int tensors = g->tensors.count;
     for (int i = 0; i < tensors; i++) {

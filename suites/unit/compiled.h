@@ -1,4 +1,4 @@
-/* Test helper: a graph through the compiler and run in this process, beside
+/* Test support: a graph through the compiler and run in this process, beside
  * the reference on the source graph. */
 #ifndef ASSAY_UNIT_COMPILED_H
 #define ASSAY_UNIT_COMPILED_H

@@ -474,6 +474,23 @@ static void test_layout(void **state)
         "  a: f32[1,1,4,4] [0 1 2 3] = Conv conv(x, v) {pads=[1, 1, 1, 1]}\n"
         "  y: f32[1,1,4,4] [0 1 2 3] = Relu relu(a)\n"
         "  output y\n");
+    /* Heads put together again: written in place, no copy. */
+    expect(pass_layout, 2,
+           "graph g\n"
+           "  input x: f32[2,3,4]\n"
+           "  const s: i64[2] = {3, 8}\n"
+           "  a: f32[2,3,4] = Exp heads(x)\n"
+           "  b: f32[3,2,4] = Transpose back(a) {perm=[1, 0, 2]}\n"
+           "  c: f32[3,8] = Reshape joined(b, s)\n"
+           "  y: f32[3,8] = Softmax soft(c)\n"
+           "  output y\n",
+           "  input x: f32[2,3,4] [0 1 2]\n"
+           "  const s: i64[2] [0] = {3, 8}\n"
+           "  a: f32[2,3,4] [1 0 2] = Exp heads(x)\n"
+           "  b: f32[3,2,4] [0 1 2] = Transpose back(a) {perm=[1, 0, 2]}\n"
+           "  c: f32[3,8] [0 1] = Reshape joined(b, s)\n"
+           "  y: f32[3,8] [0 1] = Softmax soft(c)\n"
+           "  output y\n");
 }
 
 static void test_fuse(void **state)
