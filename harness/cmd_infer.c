@@ -99,12 +99,13 @@ static int infer_in(Infer *f)
     if (!open_model(f->compiler, f->model, &f->compile))
         return EXIT_BAD_INPUT;
     const Graph *g = assay_source_graph(f->compiler);
-    if (f->input_count != g->inputs.count)
-        return bad_input("%s has %d inputs, %d given", f->model,
-                         g->inputs.count, f->input_count);
+    /* A name that is none of the inputs says more than a wrong count. */
     for (int i = 0; i < f->input_count; i++)
         if (!stage_input(f, i))
             return EXIT_BAD_INPUT;
+    if (f->input_count != g->inputs.count)
+        return bad_input("%s has %d inputs, %d given", f->model,
+                         g->inputs.count, f->input_count);
     const char *dir = arena_printf(f->arena, "%s/artifact", f->work);
     bool ok = assay_compile(f->compiler, &f->compile.assay) &&
               assay_write_artifact(f->compiler, dir);

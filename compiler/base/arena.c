@@ -45,6 +45,7 @@ void arena_free(Arena *arena)
     free(arena);
 }
 
+/* Alignments are powers of two. */
 static char *align_up(char *at, size_t align)
 {
     return at + (-(uintptr_t)at & (align - 1));
@@ -129,6 +130,7 @@ char *arena_strdup(Arena *arena, const char *text)
     return arena_strndup(arena, text, strlen(text));
 }
 
+/* Printed twice: once for the length, once for the text. */
 char *arena_vprintf(Arena *arena, const char *format, va_list args)
 {
     va_list again;
@@ -156,6 +158,8 @@ size_t arena_used(const Arena *arena)
     return arena->used;
 }
 
+/* The old block stays in the arena: over the life of a list these add up to
+ * less than its final size. */
 void *vec_grow(Arena *arena, void *data, int count, int *capacity, size_t size)
 {
     if (*capacity > INT32_MAX / 2)

@@ -1,3 +1,7 @@
+/* Element types and array values. Conversions are defined for every value:
+ * out of range saturates, NaN becomes 0 as an integer and true as a bool, so
+ * that no compile-time evaluation depends on what the host's C compiler does.
+ */
 #include "base/array.h"
 
 #include <math.h>
@@ -11,6 +15,8 @@ typedef struct DTypeRow {
     bool is_float, is_signed;
 } DTypeRow;
 
+/* The names are those of the text forms; they must not change, as printed
+ * graphs and traces are kept. */
 static const DTypeRow dtypes[DT_COUNT] = {
     [DT_INVALID] = {"invalid", 0, false, false},
     [DT_F64] = {"f64", 8, true, true},
@@ -28,6 +34,7 @@ static const DTypeRow dtypes[DT_COUNT] = {
     [DT_BOOL] = {"bool", 1, false, false},
 };
 
+/* An element type from a damaged structure must not index past the table. */
 static const DTypeRow *row(DType dtype)
 {
     if (dtype < 0 || dtype >= DT_COUNT)
@@ -63,6 +70,8 @@ bool dtype_is_signed(DType dtype)
     return row(dtype)->is_signed;
 }
 
+/* Arrays are made by array_new or by the importer, which both check that the
+ * product fits; here it is only multiplied. */
 int64_t array_count(const Array *array)
 {
     int64_t count = 1;
@@ -111,6 +120,8 @@ Array *array_ints(Arena *arena, const int64_t *values, int count)
     return array;
 }
 
+/* Integers up to 2^53 pass exactly; callers that need all 64 bits use
+ * array_get_int. */
 double array_get(const Array *array, int64_t index)
 {
     const void *data = array->data;
@@ -143,11 +154,13 @@ static int64_t to_i64(double value)
     return (int64_t)value;
 }
 
+/* All narrow integer types saturate: -129 as i8 is -128, not 127. */
 static int64_t clamp(int64_t value, int64_t lo, int64_t hi)
 {
     return value < lo ? lo : value > hi ? hi : value;
 }
 
+/* u64 values above 2^63 - 1 come out as their two's complement. */
 int64_t array_get_int(const Array *array, int64_t index)
 {
     const void *data = array->data;
@@ -248,6 +261,8 @@ void array_set_int(Array *array, int64_t index, int64_t value)
     }
 }
 
+/* Through memcpy: reading one type's bytes as another is undefined otherwise.
+ */
 static uint32_t bits_of(float value)
 {
     uint32_t bits;
@@ -262,6 +277,8 @@ static float float_of(uint32_t bits)
     return value;
 }
 
+/* Half: 1 sign, 5 exponent, 10 mantissa bits, bias 15. Every half is a float
+ * exactly. */
 float half_to_float(uint16_t bits)
 {
     uint32_t sign = (uint32_t)(bits & 0x8000) << 16;
@@ -274,6 +291,8 @@ float half_to_float(uint16_t bits)
     return sign ? -small : small;
 }
 
+/* Rounds to nearest, ties to even, in one step from the float's bits: going
+ * by way of an intermediate format would round twice. */
 uint16_t float_to_half(float value)
 {
     uint32_t bits = bits_of(value);
@@ -289,6 +308,7 @@ uint16_t float_to_half(float value)
     return (uint16_t)(sign | ((rounded >> 13) - (112u << 10)));
 }
 
+/* bfloat16 is the upper half of a float. */
 float bfloat_to_float(uint16_t bits)
 {
     return float_of((uint32_t)bits << 16);

@@ -1,3 +1,7 @@
+/* Attributes: lists are short (a dozen at most), so a linear search over a
+ * sorted array is both the simplest and the fastest form. Sorted by name,
+ * because the printed form, and with it every hash made of it, must not
+ * depend on the order in which attributes were set. */
 #include "base/attrs.h"
 
 #include <string.h>
@@ -10,6 +14,8 @@ const Attr *attrs_find(const Attrs *attrs, const char *name)
     return NULL;
 }
 
+/* The getters fall back as well when the attribute has another kind: type
+ * rules have refused such a node before anyone reads it. */
 int64_t attrs_int(const Attrs *attrs, const char *name, int64_t fallback)
 {
     const Attr *attr = attrs_find(attrs, name);
@@ -37,6 +43,7 @@ const int64_t *attrs_ints(const Attrs *attrs, const char *name, int *count)
     return found ? attr->ints : NULL;
 }
 
+/* Strings may come from a file that is unmapped later. */
 static const char *const *copy_strings(Arena *arena, const Attr *attr)
 {
     const char **copy = ARENA_ARRAY(arena, const char *, attr->count);
@@ -45,6 +52,8 @@ static const char *const *copy_strings(Arena *arena, const Attr *attr)
     return copy;
 }
 
+/* Everything an attribute points to is copied, so that the caller may pass
+ * locals and literals alike. */
 static Attr copy_attr(Arena *arena, Attr attr)
 {
     size_t count = (size_t)attr.count;
@@ -121,6 +130,8 @@ void attrs_set_ints(Arena *arena, Attrs *attrs, const char *name,
         (Attr){.name = name, .kind = ATTR_INTS, .count = count, .ints = v});
 }
 
+/* Removing what is not there is fine: rewriting rules drop attributes that
+ * only some versions have. */
 void attrs_remove(Attrs *attrs, const char *name)
 {
     for (int i = 0; i < attrs->list.count; i++) {

@@ -1,3 +1,6 @@
+/* Messages are collected rather than printed: the caller may want all of
+ * them, to put them into a result file, or none. Only die() and the debug log
+ * write by themselves. */
 #include "base/diag.h"
 
 #include <stdarg.h>
@@ -36,6 +39,7 @@ void diag_warn(Diag *diag, const char *format, ...)
     va_end(args);
 }
 
+/* "FILE: error: TEXT", the form that editors know. */
 static void print_line(const Diag *diag, const char *kind, const char *text)
 {
     if (diag->file)
@@ -51,6 +55,7 @@ void diag_print(const Diag *diag)
         print_line(diag, "error", diag->errors.data[i]);
 }
 
+/* Read from the environment each time: that is rare, and needs no state. */
 bool log_is_debug(void)
 {
     const char *level = getenv("ASSAY_LOG");

@@ -1,3 +1,5 @@
+/* Hashes go into kernel names, manifests and result files: XXH3 gives the
+ * same value on every machine and in every version of the library. */
 #include "base/hash.h"
 
 #include <string.h>
@@ -39,6 +41,8 @@ void *map_get(const Map *map, const char *key)
     return map->keys[place] ? map->values[place] : NULL;
 }
 
+/* Rehashed in the order of the old table, which follows from the keys alone:
+ * maps never bring in an order of their own, as nobody walks them. */
 static void grow(Map *map)
 {
     Map old = *map;

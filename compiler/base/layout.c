@@ -1,3 +1,7 @@
+/* Layouts. The offset of an element is a sum of one term an axis, whatever
+ * blocks and borders there are, because each storage dimension belongs to one
+ * axis only. So copies use a table of terms an axis instead of dividing for
+ * each element. */
 #include "base/layout.h"
 
 #include <errno.h>
@@ -22,6 +26,7 @@ Layout layout_permuted(int rank, const int *order)
     return layout;
 }
 
+/* Borders of axes that the layout does not have are zero on both sides. */
 bool layout_equal(const Layout *a, const Layout *b)
 {
     if (a->count != b->count)
@@ -61,6 +66,7 @@ static int64_t inner_blocks(const Layout *layout, int place)
     return product;
 }
 
+/* Blocks that do not divide the extent round it up: the slack is storage. */
 int64_t layout_extent(const Layout *layout, int place, const int64_t *dims)
 {
     const LayoutDim *dim = &layout->dim[place];
@@ -107,6 +113,7 @@ int64_t layout_offset(const Layout *layout, int rank, const int64_t *dims,
     return offset;
 }
 
+/* Constant sizes let the compiler turn each into one move. */
 static void copy_element(char *to, const char *from, size_t size)
 {
     switch (size) {
@@ -169,6 +176,8 @@ static void transfer(const Layout *layout, const Array *array, char *storage,
     free(all);
 }
 
+/* Border and slack are zeroed: a border must be zero, and slack that differs
+ * between builds would make artifacts differ. */
 void layout_pack(const Layout *layout, const Array *array, void *storage)
 {
     int64_t size = layout_size(layout, array->rank, array->dims);
@@ -196,6 +205,7 @@ void layout_print(Str *out, const Layout *layout)
     str_add(out, "]");
 }
 
+/* strtoll takes signs and blanks, which the form does not have. */
 static bool parse_number(const char **text, int64_t *value)
 {
     char *end;
@@ -207,6 +217,8 @@ static bool parse_number(const char **text, int64_t *value)
     return errno == 0;
 }
 
+/* Every axis must have exactly one outer part: only then does the layout hold
+ * all elements, each once. */
 bool layout_parse(const char **text, int rank, Layout *layout)
 {
     const char *at = *text;

@@ -1,3 +1,6 @@
+/* Strings on the heap: printers run often and their results are short-lived,
+ * so an arena would only grow. The text is terminated after each addition,
+ * which makes str_text free. */
 #include "base/str.h"
 
 #include <math.h>
@@ -8,6 +11,7 @@
 
 #include "base/diag.h"
 
+/* Doubling keeps long texts linear to build. */
 static void reserve(Str *str, size_t more)
 {
     size_t need = str->length + more + 1;
@@ -51,6 +55,7 @@ void str_addf(Str *str, const char *format, ...)
     str->length += (size_t)length;
 }
 
+/* C prints these in ways that differ between libraries ("-nan", "INF"). */
 static bool add_special(Str *str, double value)
 {
     if (isnan(value))
@@ -62,6 +67,8 @@ static bool add_special(Str *str, double value)
     return true;
 }
 
+/* Printed forms are hashed and read back: the text must be exact, and the
+ * same everywhere. 17 digits always suffice. */
 void str_add_double(Str *str, double value)
 {
     char text[40];
@@ -105,6 +112,7 @@ void str_add_quoted(Str *str, const char *text)
     str_add(str, "\"");
 }
 
+/* Lower case only, as str_add_quoted writes them. */
 static int hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
@@ -114,6 +122,8 @@ static int hex_digit(char c)
     return -1;
 }
 
+/* Escapes that the printer does not write are refused, zero bytes too: the
+ * result is a C string. */
 bool str_scan_quoted(Str *str, const char **text)
 {
     const char *at = *text;

@@ -4,6 +4,7 @@
 
 #include "graph/graph.h"
 
+/* One entry only: a node that reads a tensor twice is listed twice. */
 static void drop_user(Tensor *tensor, const Node *node)
 {
     for (int i = 0; i < tensor->users.count; i++) {
@@ -16,6 +17,8 @@ static void drop_user(Tensor *tensor, const Node *node)
         tensor->name);
 }
 
+/* Inputs beyond the list are added, those between are left out: passes give a
+ * node its bias that way. */
 void graph_set_input(Graph *g, Node *node, int index, Tensor *tensor)
 {
     while (node->inputs.count <= index)
@@ -30,6 +33,7 @@ void graph_set_input(Graph *g, Node *node, int index, Tensor *tensor)
         vec_push(g->arena, &tensor->users, node);
 }
 
+/* Sources are a set: merging twice must not list a name twice. */
 static void add_source(Arena *arena, Tensor *to, const char *source)
 {
     for (int i = 0; i < to->sources.count; i++)
@@ -38,6 +42,8 @@ static void add_source(Arena *arena, Tensor *to, const char *source)
     vec_push(arena, &to->sources, source);
 }
 
+/* The refused cases are those where the caller must keep a node that copies:
+ * an output is delivered in a buffer of its own. */
 bool graph_replace(Graph *g, Tensor *from, Tensor *to)
 {
     if (from == to)
@@ -102,6 +108,8 @@ void graph_drop_output(Graph *g, Node *node, int index)
     node->outputs.data[index] = NULL;
 }
 
+/* Linear, as is the removal that follows it: passes that remove many nodes
+ * rebuild the list instead. */
 static int node_index(const Graph *g, const Node *node)
 {
     for (int i = 0; i < g->nodes.count; i++)
@@ -139,6 +147,7 @@ void graph_move_before(Graph *g, Node *node, Node *before)
     g->nodes.data[at] = node;
 }
 
+/* A node that stands for several carries the names of all. */
 void graph_add_source(Graph *g, Node *to, const Node *from)
 {
     for (int i = 0; i < from->sources.count; i++) {
@@ -159,6 +168,8 @@ typedef struct Frame {
 
 enum { UNSEEN, OPEN, DONE };
 
+/* The stack holds the way from the root; the cycle is its part from the node
+ * that was met again. */
 static bool report_cycle(Graph *g, const Frame *stack, int depth,
                          const Node *back)
 {

@@ -1,3 +1,7 @@
+/* Extents. Constants are folded and a few forms are brought to one (constants
+ * gather at the right end of sums and products), which is enough for equal
+ * shapes to compare equal: no general algebra. Bounds saturate instead of
+ * wrapping. */
 #include "graph/extent.h"
 
 #include <ctype.h>
@@ -61,6 +65,8 @@ static int64_t bound(DimKind kind, Extent a, Extent b)
     die("not an operation on extents: %d", (int)kind);
 }
 
+/* The one place where an expression node is made: everything above it is
+ * simplification. */
 static Extent make(Arena *arena, DimKind kind, Extent a, Extent b)
 {
     if (kind == DIM_DIV && !b.expr && b.value <= 0)
@@ -140,6 +146,8 @@ Extent extent_div(Arena *arena, Extent a, Extent b)
     return make(arena, DIM_DIV, a, b);
 }
 
+/* Bounds do not count: N<=8 and N are the same extent, known to different
+ * degrees. */
 bool extent_equal(Extent a, Extent b)
 {
     if (!a.expr || !b.expr)
@@ -154,6 +162,8 @@ bool extent_equal(Extent a, Extent b)
            extent_equal(a.expr->b, b.expr->b);
 }
 
+/* ONNX allows any text as the name of a dimension; those that are not plain
+ * words print in quotes. */
 static bool is_name_start(char c)
 {
     return isalpha((unsigned char)c) || c == '_';
@@ -173,6 +183,7 @@ static bool is_plain_name(const char *name)
     return !*name;
 }
 
+/* Always in parentheses: the text parses back without precedence. */
 void extent_print(Str *out, Extent extent)
 {
     const DimExpr *expr = extent.expr;
@@ -212,6 +223,7 @@ static bool parse_number(const char **text, int64_t *value)
     return errno == 0;
 }
 
+/* A name may carry its bound, "N<=8". */
 static bool parse_name(Arena *arena, const char **text, Extent *extent)
 {
     const char *at = *text;

@@ -1,3 +1,5 @@
+/* Building and looking up. Names are unique within tensors and within nodes,
+ * kept in maps, so that building a graph of any size is linear. */
 #include "graph/graph.h"
 
 #include <stdlib.h>
@@ -28,6 +30,8 @@ static const char *unique_name(Graph *g, const Map *taken, const char *name)
     return unique;
 }
 
+/* `is_given`: the name comes from the source and is remembered as such even
+ * when it had to be changed. */
 static Tensor *new_tensor(Graph *g, const char *name, bool is_given)
 {
     Tensor *tensor = ARENA_NEW(g->arena, Tensor);
@@ -124,6 +128,8 @@ void graph_name_tensor(Graph *g, Tensor *tensor, const char *name)
     vec_push(g->arena, &tensor->sources, arena_strdup(g->arena, name));
 }
 
+/* A fault is in g->diag; the output, of unknown type then, is returned all
+ * the same, so that a model need not check after each layer. */
 Tensor *graph_apply(Graph *g, const char *op, const char *name, Attrs attrs,
                     ...)
 {
@@ -151,6 +157,7 @@ Node *graph_find_node(const Graph *g, const char *name)
     return map_get(&g->node_names, name);
 }
 
+/* An extent with a bound is not static: what runs may be smaller. */
 bool type_is_static(const TensorType *type)
 {
     if (type->rank < 0)
@@ -185,6 +192,7 @@ bool type_equal(const TensorType *a, const TensorType *b)
     return true;
 }
 
+/* " quant(AXIS, {SCALES}, {ZERO POINTS})" */
 static void print_quant(Str *out, const Quant *quant)
 {
     str_addf(out, " quant(%d, {", quant->axis);
@@ -217,6 +225,7 @@ void type_print(Str *out, const TensorType *type)
         print_quant(out, type->quant);
 }
 
+/* Values have constant extents only. */
 TensorType type_of_array(const Array *array)
 {
     TensorType type = {.dtype = array->dtype, .rank = array->rank};

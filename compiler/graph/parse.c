@@ -40,6 +40,7 @@ static void skip_blanks(Parser *p)
         p->at++;
 }
 
+/* Takes `text` if it comes next. */
 static bool accept(Parser *p, const char *text)
 {
     skip_blanks(p);
@@ -55,6 +56,7 @@ static bool expect(Parser *p, const char *text)
     return accept(p, text) || fail(p, text);
 }
 
+/* What print.c leaves unquoted. */
 static bool is_word_char(char c)
 {
     return isalnum((unsigned char)c) || (c && strchr("_./-", c));
@@ -95,6 +97,7 @@ static const char *parse_name(Parser *p)
     return arena_strndup(p->arena, p->word.data, p->word.length);
 }
 
+/* Range errors are faults: a wrapped number would be another one. */
 static bool parse_int(Parser *p, int64_t *value)
 {
     char *end;
@@ -107,6 +110,7 @@ static bool parse_int(Parser *p, int64_t *value)
     return true;
 }
 
+/* Reads what str_add_double writes, inf and nan included. */
 static bool parse_double(Parser *p, double *value)
 {
     char *end;
@@ -118,6 +122,7 @@ static bool parse_double(Parser *p, double *value)
     return true;
 }
 
+/* By way of a double only where the type is no wider. */
 static bool parse_element(Parser *p, Array *array, int64_t index)
 {
     if (array->dtype == DT_U64) {
@@ -169,6 +174,7 @@ static Array *parse_values(Parser *p, const TensorType *type)
     return expect(p, "}") ? array : NULL;
 }
 
+/* The lists must be of one length: they belong together pairwise. */
 static bool parse_quant(Parser *p, TensorType *type)
 {
     Vec(double) scales = {0};
@@ -197,6 +203,7 @@ static bool parse_quant(Parser *p, TensorType *type)
     return expect(p, "}") && expect(p, ")");
 }
 
+/* Ends after the quantization, if there is one. */
 static bool parse_type(Parser *p, TensorType *type)
 {
     *type = (TensorType){.rank = -1};
@@ -254,6 +261,7 @@ static bool parse_tensor_rest(Parser *p, Tensor *tensor)
     return true;
 }
 
+/* NAME: TYPE, where the name must be new. */
 static const char *parse_new_tensor(Parser *p, TensorType *type)
 {
     const char *name = parse_name(p);
@@ -293,6 +301,9 @@ static bool parse_constant(Parser *p)
     return true;
 }
 
+/* Kinds are told by their look: integers have neither point, exponent nor
+ * letters, strings have quotes. A list without items says its kind in front.
+ */
 static bool parse_list(Parser *p, Attr *attr)
 {
     Vec(int64_t) ints = {0};
@@ -341,6 +352,7 @@ static bool parse_list(Parser *p, Attr *attr)
     return true;
 }
 
+/* The same for single values; a word followed by "[" is a tensor's type. */
 static bool parse_attr(Parser *p, Attrs *attrs)
 {
     Attr attr = {.name = parse_name(p)};
@@ -387,6 +399,7 @@ static bool parse_attr(Parser *p, Attrs *attrs)
     return true;
 }
 
+/* OUTPUTS = OP NAME(INPUTS) {ATTRIBUTES} from(...) no_fuse */
 static bool parse_node(Parser *p)
 {
     Vec(Tensor) outputs = {0};
@@ -485,6 +498,7 @@ static Node *parse_node_name(Parser *p)
     return node;
 }
 
+/* ID: NODES, then "=" and the anchor, if there is one. */
 static bool parse_group(Parser *p)
 {
     int64_t id;
@@ -520,6 +534,8 @@ static bool parse_line(Parser *p)
     return parse_node(p);
 }
 
+/* Line by line; blank lines are fine, so that texts can be laid out by hand
+ * in tests. */
 Graph *graph_parse(Arena *arena, Diag *diag, const OpTable *ops,
                    const char *text)
 {

@@ -13,6 +13,7 @@ typedef struct Check {
     int *uses;              /* by tensor id */
 } Check;
 
+/* What die() shows first: the graph as it is, broken or not. */
 static void print_hook(void *context)
 {
     Str text = {0};
@@ -21,6 +22,7 @@ static void print_hook(void *context)
     str_free(&text);
 }
 
+/* Compared by pointer: a stray copy with a known id is not the tensor. */
 static bool has_tensor(const Check *c, const Tensor *tensor)
 {
     return tensor->id >= 0 && tensor->id < c->g->next_id &&
@@ -73,6 +75,8 @@ static void check_listed(Check *c, Tensor *const *list, int count,
             outputs ? "outputs" : "inputs", count);
 }
 
+/* Nodes are marked as they are passed, so an input whose producer is not yet
+ * marked comes too late. */
 static void check_node(Check *c, const Node *node)
 {
     if (node->id < 0 || node->id >= c->g->next_id || c->nodes[node->id])

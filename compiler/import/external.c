@@ -10,6 +10,7 @@
 
 #include "import/reader.h"
 
+/* External data are described by key and value texts. */
 static const char *find_value(const Onnx__TensorProto *proto, const char *key)
 {
     for (size_t i = 0; i < proto->n_external_data; i++) {
@@ -20,6 +21,8 @@ static const char *find_value(const Onnx__TensorProto *proto, const char *key)
     return NULL;
 }
 
+/* Offsets and lengths are texts as well; anything but a plain number is
+ * refused. */
 static bool read_number(Diag *diag, const Onnx__TensorProto *proto,
                         const char *name, const char *key, uint64_t fallback,
                         uint64_t *value)
@@ -37,6 +40,7 @@ static bool read_number(Diag *diag, const Onnx__TensorProto *proto,
     return true;
 }
 
+/* By its text alone, before any file is touched. */
 static bool leaves_folder(const char *location)
 {
     if (*location == '/')
@@ -95,6 +99,7 @@ static char *resolve(Arena *arena, Diag *diag, const char *name,
     return result;
 }
 
+/* Reads may come in pieces. */
 static bool read_all(int fd, char *data, size_t size, off_t offset)
 {
     while (size) {

@@ -8,6 +8,8 @@
 
 #include "import/reader.h"
 
+/* Mapped rather than read: the weights of a large model are then only copied
+ * once, by protobuf. */
 bool file_open(Diag *diag, const char *path, FileData *file)
 {
     struct stat info;
@@ -108,6 +110,8 @@ static const uint8_t *find_fault(const ProtobufCMessageDescriptor *descriptor,
     return NULL;
 }
 
+/* protobuf-c would recurse without a limit and allocate as it goes; after
+ * this walk neither can happen unseen. */
 bool message_check(Diag *diag, const ProtobufCMessageDescriptor *descriptor,
                    const FileData *file)
 {
@@ -121,6 +125,8 @@ bool message_check(Diag *diag, const ProtobufCMessageDescriptor *descriptor,
                       (size_t)(fault - file->data), file->size);
 }
 
+/* Nothing is freed: the messages live as long as the graph that points into
+ * them. */
 static void *arena_allocate(void *arena, size_t size)
 {
     return arena_alloc(arena, size);

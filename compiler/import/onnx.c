@@ -36,6 +36,7 @@ typedef struct Reader {
     Vec(const Onnx__NodeProto *) node_protos; /* and what they came from */
 } Reader;
 
+/* Absent strings are null. */
 static const char *text_of(const char *text)
 {
     return text ? text : "";
@@ -46,6 +47,8 @@ static bool is_onnx_domain(const char *domain)
     return !*domain || strcmp(domain, "ai.onnx") == 0;
 }
 
+/* Refused versions are named with the range that is read, so that the message
+ * says what to convert to. */
 static bool check_versions(Reader *r)
 {
     const Onnx__ModelProto *model = r->model;
@@ -71,6 +74,7 @@ static bool check_versions(Reader *r)
 
 /* ---- inputs and constants */
 
+/* SSA: each name is defined once in a file. */
 static bool add_constant(Reader *r, const char *name, const Array *value)
 {
     if (!*name)
@@ -82,6 +86,7 @@ static bool add_constant(Reader *r, const char *name, const Array *value)
     return true;
 }
 
+/* Values are checked before anything refers to them. */
 static bool read_initializers(Reader *r)
 {
     bool ok = true;
@@ -97,6 +102,7 @@ static bool read_initializers(Reader *r)
     return ok;
 }
 
+/* From the command line. */
 static const ImportDim *find_bound(const Reader *r, const char *name)
 {
     for (int i = 0; i < r->dim_count; i++)
@@ -105,6 +111,8 @@ static const ImportDim *find_bound(const Reader *r, const char *name)
     return NULL;
 }
 
+/* Unbound names stay names: a graph with them can be looked at, and compiling
+ * it says what is missing. */
 static bool named_extent(Reader *r, const char *name, Extent *extent)
 {
     const ImportDim *bound = find_bound(r, name);
@@ -174,6 +182,8 @@ static bool read_input_type(Reader *r, const Onnx__ValueInfoProto *proto,
     return ok;
 }
 
+/* An input that has an initializer is a default that could be overridden.
+ * Compiled code has it built in, so it is refused as an input, aloud. */
 static bool read_inputs(Reader *r)
 {
     bool ok = true;
@@ -232,6 +242,7 @@ static bool check_dims(Reader *r)
 
 /* ---- nodes */
 
+/* Names the node, as later messages do. */
 static bool attr_fault(Reader *r, const Onnx__NodeProto *node,
                        const char *attr, const char *what)
 {
@@ -375,6 +386,8 @@ static const Array *constant_value(Reader *r, const Onnx__NodeProto *node)
     return NULL;
 }
 
+/* Gathered by operator: a model of a hundred unsupported nodes gives a line
+ * an operator. */
 static void add_missing(Reader *r, const Onnx__NodeProto *node)
 {
     const char *op = text_of(node->op_type), *domain = text_of(node->domain);
@@ -400,6 +413,7 @@ static void add_missing(Reader *r, const Onnx__NodeProto *node)
     row->count++;
 }
 
+/* One message for all of them. */
 static bool report_missing(Reader *r)
 {
     Str text = {0};
@@ -429,6 +443,7 @@ static bool claim_output(Reader *r, Tensor *tensor, const char *name)
     return true;
 }
 
+/* Inputs are connected later, as nodes may come before what they read. */
 static bool add_node(Reader *r, const Onnx__NodeProto *proto)
 {
     Graph *g = r->in.g;
@@ -499,6 +514,7 @@ static bool read_nodes(Reader *r)
     return report_missing(r) && ok;
 }
 
+/* All tensors are known now; what is missing is reported for every node. */
 static bool connect_nodes(Reader *r)
 {
     bool ok = true;
@@ -585,6 +601,7 @@ static void infer_quietly(Importer *in, Node *node)
             node->outputs.data[i]->type = (TensorType){.rank = -1};
 }
 
+/* In topological order, with types derived on the way. */
 static bool upgrade_nodes(Reader *r)
 {
     Graph *g = r->in.g;

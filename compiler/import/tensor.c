@@ -8,6 +8,7 @@
 /* Tensors from this size on are used where protobuf unpacked them. */
 enum { ALIAS_BYTES = 4096 };
 
+/* Extents and element type, checked for sense and size. */
 static bool read_shape(Diag *diag, const Onnx__TensorProto *proto,
                        const char *name, Array *array)
 {
@@ -46,6 +47,8 @@ static bool read_shape(Diag *diag, const Onnx__TensorProto *proto,
     return true;
 }
 
+/* Both sizes are named: which of them is the wrong one, only the author of
+ * the file knows. */
 static bool wrong_size(Diag *diag, const char *name, size_t has,
                        const char *unit, int64_t needs)
 {
@@ -53,6 +56,7 @@ static bool wrong_size(Diag *diag, const char *name, size_t has,
                       name, has, unit, (long long)needs);
 }
 
+/* Raw bytes are little-endian, as all targets are. */
 static bool from_raw(Arena *arena, Diag *diag, const Onnx__TensorProto *proto,
                      const char *name, Array *array)
 {
@@ -92,6 +96,7 @@ static size_t typed_count(const Onnx__TensorProto *proto, DType dtype)
     }
 }
 
+/* Values in repeated fields; narrow types are stored as int32. */
 static bool from_typed(Arena *arena, Diag *diag,
                        const Onnx__TensorProto *proto, const char *name,
                        Array *array)

@@ -19,6 +19,7 @@ static bool fault(Importer *in, const Node *node, const char *what)
                       output ? output->name : "none", what);
 }
 
+/* The constant is named after its node, for messages about it. */
 static void set_operand(Importer *in, Node *node, int index, const char *what,
                         const Array *value)
 {
@@ -54,6 +55,7 @@ static void move_number(Importer *in, Node *node, const char *name, int index)
     attrs_remove(&node->attrs, name);
 }
 
+/* Squeeze, Unsqueeze and the reductions. */
 static bool move_axes(Importer *in, Node *node)
 {
     move_ints(in, node, "axes", 1);
@@ -66,6 +68,7 @@ static bool move_split(Importer *in, Node *node)
     return true;
 }
 
+/* Without one of the attributes that side stays open. */
 static bool move_bounds(Importer *in, Node *node)
 {
     move_number(in, node, "min", 1);
@@ -137,6 +140,7 @@ static void set_plain_scaling(Importer *in, Node *node)
     attrs_set_string(in->arena, &node->attrs, "nearest_mode", "floor");
 }
 
+/* Two operands became four. */
 static bool resize_10(Importer *in, Node *node)
 {
     if (node->inputs.count != 2)
@@ -164,6 +168,7 @@ static bool upsample(Importer *in, Node *node)
     return resize_10(in, node);
 }
 
+/* Part of what `node` was, right before it. */
 static Node *add_before(Importer *in, const char *op, Node *node,
                         const char *suffix, Tensor *x, Tensor *y)
 {
@@ -282,6 +287,7 @@ static const Upgrade upgrades[] = {
     {"Upsample", 1000, upsample},
 };
 
+/* Before the lookup: the old names are not in the tables. */
 const char *upgrade_name(const char *op, int64_t opset)
 {
     if (strcmp(op, "Upsample") == 0)

@@ -10,6 +10,7 @@ typedef struct ActivationOp {
     const Expr *(*scalar)(Arena *a, const Node *node, const Expr *x);
 } ActivationOp;
 
+/* Type and shape stay as they are. */
 static bool infer_activation(InferContext *c)
 {
     const ActivationOp *row = (const ActivationOp *)c->node->op;
@@ -36,6 +37,7 @@ static const Expr *param(Arena *a, const Node *node, const char *name,
     return const_like(a, x, (double)value);
 }
 
+/* False for NaN and for -0. */
 static const Expr *is_negative(Arena *a, const Expr *x)
 {
     return expr_binary(a, EX_LT, x, const_like(a, x, 0));
@@ -47,6 +49,7 @@ static const Expr *scalar_relu(Arena *a, const Node *node, const Expr *x)
     return expr_max(a, x, const_like(a, x, 0)); /* lets NaN through */
 }
 
+/* NaN is not below 0 and comes through. */
 static const Expr *scalar_leaky_relu(Arena *a, const Node *node, const Expr *x)
 {
     const Expr *alpha = param(a, node, "alpha", 0.01, x);
@@ -61,6 +64,8 @@ static const Expr *scalar_thresholded_relu(Arena *a, const Node *node,
                        x);
 }
 
+/* The difference loses digits near 0; ONNX's own formula does, too, and its
+ * tolerance allows for it. */
 static const Expr *exp_minus_one(Arena *a, const Expr *x)
 {
     return expr_sub(a, expr_unary(a, EX_EXP, x), const_like(a, x, 1));
@@ -102,6 +107,7 @@ static const Expr *scalar_swish(Arena *a, const Node *node, const Expr *x)
     return expr_mul(a, x, expr_sigmoid(a, expr_mul(a, alpha, x)));
 }
 
+/* max(0, min(1, alpha * x + beta)): NaN comes through both. */
 static const Expr *hard_sigmoid(Arena *a, const Expr *x, const Expr *alpha,
                                 const Expr *beta)
 {
@@ -117,6 +123,7 @@ static const Expr *scalar_hard_sigmoid(Arena *a, const Node *node,
                         param(a, node, "beta", 0.5, x));
 }
 
+/* x * hard_sigmoid(x), with alpha 1/6 and beta 1/2. */
 static const Expr *scalar_hard_swish(Arena *a, const Node *node, const Expr *x)
 {
     (void)node;
@@ -149,12 +156,15 @@ static const Expr *scalar_softsign(Arena *a, const Node *node, const Expr *x)
     return expr_div(a, x, expr_add(a, const_like(a, x, 1), size));
 }
 
+/* x * tanh(softplus(x)) */
 static const Expr *scalar_mish(Arena *a, const Node *node, const Expr *x)
 {
     (void)node;
     return expr_mul(a, x, expr_unary(a, EX_TANH, softplus(a, x)));
 }
 
+/* 0.5 x (1 + erf(x / sqrt 2)), or the tanh formula where that is asked for:
+ * the two differ visibly and do not stand for each other. */
 static const Expr *scalar_gelu(Arena *a, const Node *node, const Expr *x)
 {
     const Expr *one = const_like(a, x, 1), *half = const_like(a, x, 0.5);
@@ -185,6 +195,7 @@ static bool infer_gelu(InferContext *c)
     return infer_activation(c);
 }
 
+/* Bounds are operands since version 11, scalars of the input's type. */
 static bool infer_clip(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0);
@@ -204,6 +215,8 @@ static bool infer_clip(InferContext *c)
     return true;
 }
 
+/* Constant bounds become part of the expression, so that a Clip costs two
+ * instructions in whatever it is fused into. */
 static void define_clip(DefineContext *c)
 {
     StageBuilder b;
@@ -232,6 +245,7 @@ static void define_clip(DefineContext *c)
     stage_end(&b, x);
 }
 
+/* The slope broadcasts to the input, never the other way round. */
 static bool infer_prelu(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0);
@@ -251,6 +265,7 @@ static bool infer_prelu(InferContext *c)
     return true;
 }
 
+/* Like LeakyRelu, with the slope read from memory. */
 static void define_prelu(DefineContext *c)
 {
     StageBuilder b;

@@ -8,6 +8,7 @@ typedef struct BinaryOp {
                           const Expr *y);
 } BinaryOp;
 
+/* ONNX does not convert: all inputs have one element type. */
 static bool infer_binary(InferContext *c)
 {
     const BinaryOp *row = (const BinaryOp *)c->node->op;
@@ -42,6 +43,7 @@ static void define_binary(DefineContext *c)
     stage_end(&b, combine_all(&b, c));
 }
 
+/* A division by the count, not a product with its rounded inverse. */
 static void define_mean(DefineContext *c)
 {
     StageBuilder b;
@@ -75,6 +77,7 @@ static const Expr *positive_divisor(Arena *a, const Expr *y)
                        size);
 }
 
+/* False for NaN and for -0. */
 static const Expr *is_negative(Arena *a, const Expr *x)
 {
     return expr_binary(a, EX_LT, x, const_like(a, x, 0));
@@ -113,6 +116,7 @@ static const Expr *mod_floats(Arena *a, const Expr *x, const Expr *y)
     return expr_cast(a, x->dtype, rest);
 }
 
+/* Python's result for fmod 0, C's for fmod 1. */
 static const Expr *scalar_mod(Arena *a, const Node *node, const Expr *x,
                               const Expr *y)
 {
@@ -129,6 +133,7 @@ static const Expr *scalar_mod(Arena *a, const Node *node, const Expr *x,
     return expr_select(a, flip, expr_unary(a, EX_NEG, rest), rest);
 }
 
+/* The standard leaves floats without fmod undefined. */
 static bool infer_mod(InferContext *c)
 {
     bool fmod = attrs_int(&c->node->attrs, "fmod", 0) != 0;
@@ -137,6 +142,7 @@ static bool infer_mod(InferContext *c)
     return infer_binary(c);
 }
 
+/* The exponent may have another type; the result has the base's. */
 static bool infer_pow(InferContext *c)
 {
     Extent dims[MAX_RANK];

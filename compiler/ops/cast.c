@@ -1,6 +1,7 @@
 /* Conversions between element types. */
 #include "ops/rules.h"
 
+/* Strings, complex numbers and types below 8 bits are not there. */
 DType dtype_of_onnx(int64_t number)
 {
     static const DType types[] = {
@@ -13,6 +14,7 @@ DType dtype_of_onnx(int64_t number)
     return types[number];
 }
 
+/* saturate and round_mode are about 8-bit floats only. */
 static bool infer_cast(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0);
@@ -25,6 +27,7 @@ static bool infer_cast(InferContext *c)
     return infer_set_checked(c, 0, dtype_of_onnx(to), x->rank, x->dims);
 }
 
+/* Only the type of the second input counts. */
 static bool infer_cast_like(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0);

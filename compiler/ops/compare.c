@@ -8,6 +8,7 @@ typedef struct CompareOp {
     bool swap; /* x > y is y < x */
 } CompareOp;
 
+/* Both of one type; the result is always bool. */
 static bool infer_compare(InferContext *c)
 {
     const CompareOp *row = (const CompareOp *)c->node->op;
@@ -19,6 +20,7 @@ static bool infer_compare(InferContext *c)
     return infer_set_checked(c, 0, DT_BOOL, rank, dims);
 }
 
+/* Comparisons are ordered: false where either side is NaN. */
 static void define_compare(DefineContext *c)
 {
     const CompareOp *row = (const CompareOp *)c->node->op;
@@ -30,6 +32,7 @@ static void define_compare(DefineContext *c)
                             : expr_binary(b.arena, row->kind, x, y));
 }
 
+/* All three broadcast against each other. */
 static bool infer_where(InferContext *c)
 {
     Extent dims[MAX_RANK];
@@ -40,6 +43,8 @@ static bool infer_where(InferContext *c)
     return infer_set_checked(c, 0, infer_input(c, 1)->dtype, rank, dims);
 }
 
+/* The side that is not taken is not evaluated, so it may not even be there (a
+ * read outside its extents). */
 static void define_where(DefineContext *c)
 {
     StageBuilder b;

@@ -3,6 +3,7 @@
  * convolution is elementwise. */
 #include "ops/rules.h"
 
+/* group first: it is a divisor below. */
 static bool check_channels(InferContext *c, int64_t group)
 {
     const TensorType *x = infer_input(c, 0), *w = infer_input(c, 1);
@@ -25,6 +26,7 @@ static bool check_channels(InferContext *c, int64_t group)
     return true;
 }
 
+/* One element for each output channel. */
 static bool check_bias(InferContext *c, Extent channels)
 {
     if (!node_has_input(c->node, 2))
@@ -63,6 +65,7 @@ static bool read_kernel(InferContext *c, Window *window)
     return infer_window(c, window);
 }
 
+/* N, C and at least one spatial axis. */
 static bool check_operands(InferContext *c, Window *window)
 {
     if (!infer_types(c, 0, TYPES_FLOAT) || !infer_same_dtype(c, 0, 1) ||
@@ -76,6 +79,7 @@ static bool check_operands(InferContext *c, Window *window)
     return true;
 }
 
+/* x is [N, C, spatial...], w is [O, C / group, kernel...]. */
 static bool infer_conv(InferContext *c)
 {
     Window window = {0};
@@ -93,6 +97,7 @@ static bool infer_conv(InferContext *c)
     return infer_set_checked(c, 0, x->dtype, x->rank, dims);
 }
 
+/* The usual names; schedules look for them in no way, people do. */
 static const char *kernel_axis(int rank, int axis)
 {
     static const char *const names[] = {"kd", "kh", "kw"};
@@ -110,12 +115,15 @@ static void add_bias(DefineContext *c, Buffer *sum)
     stage_end(&b, expr_add(b.arena, read_same(&b, sum), bias));
 }
 
+/* Without a bias the sum is the output. */
 static Buffer *sum_buffer(DefineContext *c, const char *name)
 {
     return node_has_input(c->node, 2) ? define_temp_like(c, name, c->out[0])
                                       : c->out[0];
 }
 
+/* A plain read where no padding is needed: it costs no comparison and
+ * vectorizes at once. */
 static const Expr *read_input(StageBuilder *b, const Buffer *x, bool padded,
                               const Expr *const *index)
 {
@@ -124,6 +132,9 @@ static const Expr *read_input(StageBuilder *b, const Buffer *x, bool padded,
                   : expr_read(b->arena, x, index);
 }
 
+/* sum over c, kh, kw of x[n, c, h * stride + kh * dilation - pad, ..] times
+ * w[o, c, kh, ..], in that order, which is the order of the weights in
+ * memory. */
 static void define_conv(DefineContext *c)
 {
     const Buffer *x = c->in[0], *w = c->in[1];
@@ -193,6 +204,8 @@ static void transpose_extents(const Node *node, Window *w, const int64_t *in,
     }
 }
 
+/* The output's extents may be given (output_shape), wanted as a multiple
+ * (SAME), or follow from pads and output_padding. */
 static bool infer_conv_transpose(InferContext *c)
 {
     Window window = {0};

@@ -25,6 +25,7 @@ static bool check_indices(InferContext *c, int input, Extent extent)
     return true;
 }
 
+/* Such indices need no wrapping at run time. */
 static bool is_never_negative(const Array *indices)
 {
     for (int64_t i = 0; i < array_count(indices); i++)
@@ -49,6 +50,7 @@ static const Expr *wrap_index(Arena *a, const Expr *index, int64_t length,
     return expr_max(a, zero, expr_min(a, index, expr_int(a, length - 1)));
 }
 
+/* What the three operators have in common. */
 static bool infer_gather_axis(InferContext *c, int *axis)
 {
     const TensorType *x = infer_input(c, 0);
@@ -58,6 +60,7 @@ static bool infer_gather_axis(InferContext *c, int *axis)
            check_indices(c, 1, x->dims[*axis]);
 }
 
+/* The axis is replaced by all axes of the indices; a scalar removes it. */
 static bool infer_gather(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0), *indices = infer_input(c, 1);
@@ -74,6 +77,7 @@ static bool infer_gather(InferContext *c)
     return infer_set_checked(c, 0, x->dtype, rank, dims);
 }
 
+/* The index is read with the middle axes of the output. */
 static void define_gather(DefineContext *c)
 {
     const Buffer *x = c->in[0], *indices = c->in[1];
@@ -90,6 +94,7 @@ static void define_gather(DefineContext *c)
     stage_end(&b, expr_read(b.arena, x, index));
 }
 
+/* The result has the shape of the indices. */
 static bool infer_gather_elements(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0), *indices = infer_input(c, 1);
@@ -125,6 +130,8 @@ static void define_gather_elements(DefineContext *c)
 
 /* ---- ScatterElements */
 
+/* Sums and products into places would need a defined order of equal indices:
+ * only plain replacement is there. */
 static bool infer_scatter(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0), *indices = infer_input(c, 1);

@@ -2,6 +2,7 @@
  * the third operand of Gemm follow in an elementwise stage. */
 #include "ops/rules.h"
 
+/* A named extent is checked when it is bound. */
 static bool check_inner(InferContext *c, Extent a, Extent b)
 {
     if (!extent_is_const(a) || !extent_is_const(b) || extent_equal(a, b))
@@ -38,6 +39,7 @@ static bool matmul_dims(InferContext *c, int *rank, Extent *dims)
     return true;
 }
 
+/* Integers are allowed, with wrapping sums, as in ONNX. */
 static bool infer_matmul(InferContext *c)
 {
     Extent dims[MAX_RANK];
@@ -76,6 +78,7 @@ static void matmul_operands(StageBuilder *b, const Buffer *x, const Buffer *y,
     *right = expr_read(a, y, at_y);
 }
 
+/* One stage: the template sees the product alone. */
 static void define_matmul(DefineContext *c)
 {
     const Expr *left, *right;
@@ -87,6 +90,7 @@ static void define_matmul(DefineContext *c)
 
 /* ---- MatMulInteger: bytes with zero points, summed in 32 bits */
 
+/* Signs may be mixed: products of bytes are exact in 32 bits. */
 static bool infer_matmul_integer(InferContext *c)
 {
     const unsigned bytes = 1 << DT_I8 | 1 << DT_U8;
@@ -109,6 +113,8 @@ static bool infer_matmul_integer(InferContext *c)
     return infer_set_checked(c, 0, DT_I32, rank, dims);
 }
 
+/* Before the product; that the zero points' terms can be moved out of the sum
+ * is a matter of schedules. */
 static const Expr *subtract_zero(StageBuilder *b, DefineContext *c,
                                  const Expr *value, int index)
 {
@@ -135,6 +141,7 @@ static void define_matmul_integer(DefineContext *c)
 
 /* ---- Gemm: alpha * op(A) * op(B) + beta * C */
 
+/* C broadcasts to the product's shape and must not enlarge it. */
 static bool infer_gemm(InferContext *c)
 {
     const Attrs *attrs = &c->node->attrs;
@@ -170,6 +177,8 @@ static bool infer_gemm(InferContext *c)
     return infer_set_checked(c, 0, x->dtype, 2, dims);
 }
 
+/* Transposition is a matter of indices only. alpha and beta of 1 leave no
+ * trace. */
 static void define_gemm(DefineContext *c)
 {
     const Attrs *attrs = &c->node->attrs;

@@ -6,6 +6,7 @@
 
 /* ---- Transpose */
 
+/* Without perm the axes are reversed. */
 static bool read_perm(InferContext *c, int rank, int64_t *perm)
 {
     bool seen[MAX_RANK] = {false};
@@ -40,6 +41,7 @@ static bool infer_transpose(InferContext *c)
     return true;
 }
 
+/* Output axis i is input axis perm[i]. */
 static void define_transpose(DefineContext *c)
 {
     const Buffer *x = c->in[0];
@@ -56,6 +58,8 @@ static void define_transpose(DefineContext *c)
 
 /* ---- Concat */
 
+/* All extents but those along the axis must agree; the known one of two
+ * stands for both. */
 static bool infer_concat(InferContext *c)
 {
     Extent dims[MAX_RANK];
@@ -93,6 +97,9 @@ static bool infer_concat(InferContext *c)
     return infer_set_checked(c, 0, x->dtype, x->rank, dims);
 }
 
+/* A chain of selections over the position; what is not taken is not read.
+ * That inputs may be written right into their part of the result is up to the
+ * memory plan. */
 static void define_concat(DefineContext *c)
 {
     int count = c->node->inputs.count;
@@ -159,6 +166,7 @@ static bool split_sizes(InferContext *c, const Node *node, int64_t length,
     return false;
 }
 
+/* Sizes from the operand, or equal parts. */
 static bool infer_split(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0);
@@ -195,6 +203,7 @@ static bool infer_split(InferContext *c)
     return true;
 }
 
+/* One stage an output, each a shifted read. */
 static void define_split(DefineContext *c)
 {
     const Buffer *x = c->in[0];
@@ -254,6 +263,7 @@ static int64_t slice_value(const Node *node, int index, int64_t i)
     return array_get_int(node->inputs.data[index]->value, i);
 }
 
+/* The four lists have one length, and each axis appears once. */
 static bool check_slice(InferContext *c, int rank)
 {
     static const char *const names[] = {NULL, "starts", "ends", "axes",
@@ -297,6 +307,7 @@ static int slice_entry(const Node *node, int rank, int axis)
     return -1;
 }
 
+/* A named extent may pass whole, as models cut out only other axes. */
 static bool infer_slice(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0);
@@ -327,6 +338,7 @@ static bool infer_slice(InferContext *c)
     return true;
 }
 
+/* start + i * step, which lies inside by construction. */
 static void define_slice(DefineContext *c)
 {
     const Buffer *x = c->in[0];
@@ -355,6 +367,7 @@ typedef struct PadAmounts {
     int64_t lo[MAX_RANK], hi[MAX_RANK];
 } PadAmounts;
 
+/* All beginnings come first in the list, then all ends. */
 static PadAmounts pad_amounts(const Node *node, int rank)
 {
     PadAmounts pad = {{0}, {0}};
@@ -370,6 +383,7 @@ static PadAmounts pad_amounts(const Node *node, int rank)
     return pad;
 }
 
+/* Negative amounts cut elements off. */
 static bool infer_pad(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0);
@@ -437,6 +451,8 @@ static const Expr *fold_back(Arena *a, const Expr *at, int64_t length,
     return expr_min(a, phase, expr_sub(a, expr_int(a, period), phase));
 }
 
+/* A filling is a padded read, which schedules know how to split into border
+ * and interior; other modes compute the place. */
 static void define_pad(DefineContext *c)
 {
     const Buffer *x = c->in[0];
@@ -479,6 +495,7 @@ static void define_pad(DefineContext *c)
 
 /* ---- DepthToSpace and SpaceToDepth */
 
+/* The two operators are inverse to each other. */
 static bool infer_blocks(InferContext *c, bool to_space)
 {
     const TensorType *x = infer_input(c, 0);
@@ -521,6 +538,7 @@ static bool infer_space_to_depth(InferContext *c)
     return infer_blocks(c, false);
 }
 
+/* DCR: the cell is the outer part of the channel; CRD: the inner. */
 static void define_depth_to_space(DefineContext *c)
 {
     const Buffer *x = c->in[0];
@@ -543,6 +561,7 @@ static void define_depth_to_space(DefineContext *c)
     stage_end(&b, expr_read(a, x, index));
 }
 
+/* Always in the order of DCR. */
 static void define_space_to_depth(DefineContext *c)
 {
     const Buffer *x = c->in[0];

@@ -5,6 +5,7 @@
 
 #include "ops/rules.h"
 
+/* Attributes are f32 in ONNX: 1e-5 means the float nearest to it. */
 static double epsilon_of(const Node *node)
 {
     return (double)(float)attrs_float(&node->attrs, "epsilon", 1e-5);
@@ -12,6 +13,8 @@ static double epsilon_of(const Node *node)
 
 /* ---- BatchNormalization */
 
+/* Training mode computes statistics and changes them: refused, not
+ * approximated. */
 static bool infer_batchnorm(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0);
@@ -43,6 +46,7 @@ static bool infer_batchnorm(InferContext *c)
     return true;
 }
 
+/* For the levels that do not decompose: the formula as written. */
 static void define_batchnorm(DefineContext *c)
 {
     StageBuilder b;
@@ -113,6 +117,7 @@ static bool decompose_batchnorm(Graph *g, Node *node)
 
 /* ---- mean and variance of the data */
 
+/* Reduction axes have no standard names. */
 static const char *reduce_name(int number)
 {
     static const char *const names[MAX_RANK] = {"r0", "r1", "r2", "r3",
@@ -195,6 +200,7 @@ static Moments add_moments(DefineContext *c, const Buffer *x, int first,
     return m;
 }
 
+/* Serves RMSNormalization as well, whose third input cannot be there. */
 static bool infer_layernorm(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0);
@@ -234,6 +240,7 @@ static Buffer *given_output(const DefineContext *c, int index)
     return index < c->node->outputs.count ? c->out[index] : NULL;
 }
 
+/* (x - mean) * inverse deviation * scale + bias */
 static void define_over_axes(DefineContext *c, bool centred)
 {
     const Buffer *x = c->in[0];
@@ -266,11 +273,14 @@ static void define_rmsnorm(DefineContext *c)
 /* ---- InstanceNormalization and GroupNormalization: statistics over the
  * spatial axes of each channel, or of each group of channels. */
 
+/* InstanceNormalization is the case of a group for each channel. */
 static int64_t group_count(const Node *node, int64_t channels)
 {
     return attrs_int(&node->attrs, "num_groups", channels);
 }
 
+/* Scale and bias are per channel; version 18's per group are spread by the
+ * importer. */
 static bool infer_groupnorm(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0);
@@ -341,6 +351,7 @@ static bool infer_lrn(InferContext *c)
     return true;
 }
 
+/* The window of `size` channels is cut at the ends: padding reads zero. */
 static void define_lrn(DefineContext *c)
 {
     const Attrs *attrs = &c->node->attrs;

@@ -1,3 +1,6 @@
+/* The list of tables, lookup, and what is checked of every node before its
+ * operator's own type rule runs: counts, attributes, and that the inputs have
+ * types. Rules can rely on these. */
 #include "ops/op.h"
 
 #include <string.h>
@@ -29,6 +32,7 @@ const OpTable *ops_builtin(void)
     return &table_unary;
 }
 
+/* Linear: a hundred rows, asked once a node. */
 const Op *ops_find(const OpTable *tables, const char *domain, const char *name)
 {
     /* ONNX writes its own domain in two ways. */
@@ -68,6 +72,7 @@ static void print_node_title(Str *out, const Node *node)
     }
 }
 
+/* All messages about a node start alike, so that they can be searched for. */
 static bool node_error(Diag *diag, const Node *node, const char *text)
 {
     Str title = {0};
@@ -86,6 +91,7 @@ bool infer_error(InferContext *c, const char *format, ...)
     return node_error(c->graph->diag, c->node, text);
 }
 
+/* With the article, as messages use it. */
 static const char *kind_name(AttrKind kind)
 {
     static const char *const names[] = {[ATTR_INT] = "an integer",
@@ -106,6 +112,8 @@ static const AttrSpec *find_spec(const Op *op, const char *name)
     return NULL;
 }
 
+/* An unknown attribute is an error: what it asks for would silently be left
+ * out. */
 static bool check_attrs(InferContext *c)
 {
     const Op *op = c->node->op;
@@ -126,6 +134,7 @@ static bool check_attrs(InferContext *c)
     return true;
 }
 
+/* `highest` below 0: no limit of its own. */
 static bool check_count(InferContext *c, const char *what, int count,
                         int lowest, int highest)
 {
@@ -138,6 +147,7 @@ static bool check_count(InferContext *c, const char *what, int count,
     return true;
 }
 
+/* Operands the operator must have are there, and what is there has a type. */
 static bool check_inputs(InferContext *c)
 {
     const Node *node = c->node;
@@ -156,6 +166,7 @@ static bool check_inputs(InferContext *c)
     return true;
 }
 
+/* The order matters: a rule must not see a node that these checks refuse. */
 bool op_infer(Graph *g, Node *node)
 {
     InferContext c = {g, node};
@@ -179,6 +190,7 @@ static bool has_untyped_input(const Node *node)
     return false;
 }
 
+/* A type from an earlier run must not hide that the node is at fault now. */
 static void forget_types(Node *node)
 {
     for (int i = 0; i < node->outputs.count; i++)
@@ -199,6 +211,8 @@ bool ops_infer_graph(Graph *g)
     return ok;
 }
 
+/* f16, bf16 and the wider unsigned types exist in graphs and constants; no
+ * target computes with them yet. */
 static bool is_computed(DType dtype)
 {
     return dtype == DT_F64 || dtype == DT_F32 || dtype == DT_I64 ||
@@ -206,6 +220,8 @@ static bool is_computed(DType dtype)
            dtype == DT_U8;
 }
 
+/* Says which of the three things is missing: an element type, an extent, or
+ * room. */
 static bool check_tensor(const Graph *g, const Node *node,
                          const Tensor *tensor)
 {

@@ -1,6 +1,11 @@
-/* Pooling over windows and over whole planes. */
+/* Pooling over windows and over whole planes.
+ *
+ * Padding never takes part: under a maximum it holds the lowest value, under
+ * an average it is either left out of the count or counts as zero, as
+ * count_include_pad says. */
 #include "ops/rules.h"
 
+/* The kernel is an attribute here, not an operand's shape. */
 static bool read_pool_kernel(InferContext *c, Window *w)
 {
     w->rank = infer_input(c, 0)->rank - 2;
@@ -8,6 +13,9 @@ static bool read_pool_kernel(InferContext *c, Window *w)
            infer_window(c, w);
 }
 
+/* `second`: element type of the second output, if the operator has one. A
+ * window that lies in the padding altogether has no maximum and no average,
+ * hence the check. */
 static bool infer_pool(InferContext *c, unsigned types, DType second)
 {
     Window w = {0};
@@ -33,6 +41,7 @@ static bool infer_pool(InferContext *c, unsigned types, DType second)
     return infer_set_checked(c, 0, x->dtype, x->rank, dims);
 }
 
+/* storage_order 1 would count the indices column by column. */
 static bool infer_max_pool(InferContext *c)
 {
     if (attrs_int(&c->node->attrs, "storage_order", 0) != 0)
@@ -82,6 +91,8 @@ static bool has_output(const Node *node, int index)
     return index < node->outputs.count && node->outputs.data[index];
 }
 
+/* With indices it is the same reduction over pairs; the first of equal values
+ * wins. */
 static void define_max_pool(DefineContext *c)
 {
     const Buffer *x = c->in[0];
@@ -124,6 +135,8 @@ static const Expr *count_cells(Arena *a, const Window *w, int axis,
     return expr_sub(a, end, first);
 }
 
+/* The count of cells is a constant wherever all windows have the same;
+ * elsewhere an expression of the position. */
 static void define_average_pool(DefineContext *c)
 {
     const Buffer *x = c->in[0], *out = c->out[0];
@@ -199,6 +212,8 @@ static void define_global_max_pool(DefineContext *c)
     stage_end_reduce(&b, "max", read_plane(&b, c->in[0]));
 }
 
+/* Large planes are summed in double (see sum_dtype): this mean often feeds a
+ * classifier directly. */
 static void define_global_average_pool(DefineContext *c)
 {
     const Buffer *x = c->in[0], *out = c->out[0];

@@ -47,6 +47,7 @@ static bool check_scale(InferContext *c)
     return true;
 }
 
+/* The result has the type of the scale. */
 static bool infer_dequantize(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0);
@@ -80,6 +81,7 @@ static void define_dequantize(DefineContext *c)
     stage_end(&b, expr_mul(a, expr_cast(a, to, x), read_param(&b, c, 1)));
 }
 
+/* The zero point's type decides, then output_dtype, then u8. */
 static bool infer_quantize(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0);
@@ -98,6 +100,7 @@ static bool infer_quantize(InferContext *c)
     return true;
 }
 
+/* Bounds are applied in floating point, where no value can wrap. */
 static double lowest_stored(DType dtype)
 {
     return dtype == DT_I8 ? -128 : dtype == DT_I16 ? -32768 : 0;

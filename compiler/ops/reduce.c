@@ -33,6 +33,7 @@ static bool infer_chosen(InferContext *c, int rank, bool *chosen)
     return true;
 }
 
+/* keepdims leaves an extent of 1 where an axis was reduced. */
 static bool infer_reduced(InferContext *c, const bool *chosen, bool keep,
                           DType dtype)
 {
@@ -56,6 +57,7 @@ static bool infer_reduce(InferContext *c)
            infer_reduced(c, chosen, keep, x->dtype);
 }
 
+/* The same for definitions, where it cannot fail. */
 static void chosen_of(const Node *node, int rank, bool *chosen)
 {
     const Array *axes =
@@ -91,6 +93,8 @@ static void reduced_indices(StageBuilder *b, const Buffer *x,
     }
 }
 
+/* before(x) for each element, the sum or extreme, after(result); without
+ * chosen axes the two functions alone remain. */
 static void define_reduce(DefineContext *c)
 {
     const ReduceOp *row = (const ReduceOp *)c->node->op;
@@ -172,6 +176,7 @@ static void define_log_sum_exp(DefineContext *c)
                            expr_unary(a, EX_LOG, read_same(&b, sum))));
 }
 
+/* What the rows put before and after the reduction. */
 static const Expr *square(Arena *a, const Expr *x)
 {
     return expr_mul(a, x, x);
@@ -194,6 +199,7 @@ static const Expr *logarithm(Arena *a, const Expr *x)
 
 /* ---- ArgMax, ArgMin */
 
+/* NaN counts as the reducer has it: never larger, never smaller. */
 static bool infer_arg(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0);
@@ -210,6 +216,7 @@ static bool infer_arg(InferContext *c)
         c, chosen, attrs_int(&c->node->attrs, "keepdims", 1) != 0, DT_I64);
 }
 
+/* The value that won is a temporary nobody reads. */
 static void define_arg(DefineContext *c, bool is_max)
 {
     const Attrs *attrs = &c->node->attrs;
@@ -242,6 +249,7 @@ static void define_argmin(DefineContext *c)
 
 /* ---- CumSum, as a sum over the elements up to each place */
 
+/* The axis is an operand here, unlike anywhere else. */
 static bool infer_cumsum(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0);
@@ -258,6 +266,8 @@ static bool infer_cumsum(InferContext *c)
     return true;
 }
 
+/* Quadratic in the axis, which is short where it is used; a running sum is a
+ * matter of a schedule that does not exist yet. */
 static void define_cumsum(DefineContext *c)
 {
     const Attrs *attrs = &c->node->attrs;

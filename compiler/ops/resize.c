@@ -48,6 +48,7 @@ static int find_name(const char *const *names, int count, const char *name)
     return -1;
 }
 
+/* -1 for an unknown name, which the type rule refuses. */
 static CoordMode coord_mode(const Node *node)
 {
     return (CoordMode)find_name(coord_names, COORD_COUNT,
@@ -56,6 +57,7 @@ static CoordMode coord_mode(const Node *node)
                                              "half_pixel"));
 }
 
+/* An empty operand is as good as none: version 11 had it so. */
 static const Array *operand(const Node *node, int index)
 {
     const Array *value =
@@ -98,6 +100,8 @@ static double common_scale(const Node *node, int rank, const int64_t *in)
     return best;
 }
 
+/* The formulas are those of the standard; scale is output over input as
+ * given, which need not be the ratio of the rounded extents. */
 static void set_coordinates(const Node *node, ResizeAxis *r, int entry,
                             int entries)
 {
@@ -140,6 +144,7 @@ static void set_coordinates(const Node *node, ResizeAxis *r, int entry,
     }
 }
 
+/* Everything known about one axis. */
 static ResizeAxis resize_axis(const Node *node, int rank, const int64_t *in,
                               int axis)
 {
@@ -166,6 +171,7 @@ static ResizeAxis resize_axis(const Node *node, int rank, const int64_t *in,
     return r;
 }
 
+/* Names of attributes; cubic and antialiasing are not there yet. */
 static bool check_modes(InferContext *c)
 {
     const Attrs *attrs = &c->node->attrs;
@@ -194,6 +200,7 @@ static bool check_modes(InferContext *c)
     return true;
 }
 
+/* The operands must be constants of the right length. */
 static bool check_lists(InferContext *c, int rank, int *entries)
 {
     static const char *const names[] = {NULL, "roi", "scales", "sizes"};
@@ -266,6 +273,7 @@ static bool infer_resize(InferContext *c)
 
 /* ---- nearest */
 
+/* The four nearest modes. */
 static double round_place(double x, int how)
 {
     double low = floor(x);

@@ -1,3 +1,6 @@
+/* Helpers of the type and definition rules. The infer_ functions report and
+ * return false; those for definitions assume a node that passed its type
+ * rule. */
 #include "ops/rules.h"
 
 #include <string.h>
@@ -12,6 +15,7 @@ const TensorType *infer_input(const InferContext *c, int index)
     return &c->node->inputs.data[index]->type;
 }
 
+/* `types` is a set of element types, as bits. */
 bool infer_types(InferContext *c, int index, unsigned types)
 {
     DType dtype = infer_input(c, index)->dtype;
@@ -50,6 +54,8 @@ bool infer_rank(InferContext *c, int index, int lowest, int highest)
     return false;
 }
 
+/* Shapes must be known when kernels are made, so operands that shapes depend
+ * on must be constants by then. */
 const Array *infer_constant(InferContext *c, int index, const char *what)
 {
     const Tensor *input = c->node->inputs.data[index];
@@ -62,6 +68,7 @@ const Array *infer_constant(InferContext *c, int index, const char *what)
     return input->value;
 }
 
+/* Outputs that the node leaves out are passed over. */
 void infer_set(InferContext *c, int index, DType dtype, int rank,
                const Extent *dims)
 {
@@ -73,6 +80,8 @@ void infer_set(InferContext *c, int index, DType dtype, int rank,
     c->node->outputs.data[index]->type = type;
 }
 
+/* Sizes are bounded here, where a shape is made, so that no later product of
+ * extents can overflow. */
 bool infer_set_checked(InferContext *c, int index, DType dtype, int rank,
                        const Extent *dims)
 {
@@ -119,6 +128,7 @@ bool infer_broadcast_dim(InferContext *c, Extent *to, Extent from)
     return true;
 }
 
+/* Aligned at the last axis; missing axes count as 1. */
 bool infer_broadcast(InferContext *c, int first, int last, int *rank,
                      Extent *dims)
 {
@@ -140,6 +150,7 @@ bool infer_broadcast(InferContext *c, int first, int last, int *rank,
     return true;
 }
 
+/* ONNX counts negative axes from the end everywhere. */
 bool infer_axis(InferContext *c, const char *what, int64_t axis, int rank,
                 int *result)
 {
@@ -194,6 +205,7 @@ const Expr *read_same(const StageBuilder *b, const Buffer *buffer)
     return expr_read(b->arena, buffer, b->index);
 }
 
+/* Axes of extent 1 read element 0: no modulo, no stride of zero. */
 const Expr *read_broadcast(const StageBuilder *b, const Buffer *buffer)
 {
     const Expr *index[MAX_RANK];
@@ -222,6 +234,7 @@ const Expr *const_like(Arena *a, const Expr *like, double value)
     return expr_const(a, like->dtype, value);
 }
 
+/* The start of a maximum, and what padding holds under one. */
 const Expr *lowest_of(Arena *a, DType dtype)
 {
     switch (dtype) {
@@ -244,6 +257,7 @@ const Expr *lowest_of(Arena *a, DType dtype)
     }
 }
 
+/* Horner's scheme; multiplication by 1 and addition of 0 fold away. */
 const Expr *flatten_index(Arena *a, int rank, const int64_t *dims,
                           const Expr *const *index)
 {
@@ -253,6 +267,7 @@ const Expr *flatten_index(Arena *a, int rank, const int64_t *dims,
     return flat;
 }
 
+/* The way back from a flat number to indices. */
 void unflatten_index(Arena *a, const Expr *flat, int rank, const int64_t *dims,
                      const Expr **index)
 {

@@ -47,6 +47,8 @@ static void reshape_indices(StageBuilder *b, const Buffer *x,
     }
 }
 
+/* All operators that keep elements and their order share this definition:
+ * Reshape, Flatten, Squeeze, Unsqueeze, Identity. */
 static void define_reshape(DefineContext *c)
 {
     const Expr *index[MAX_RANK];
@@ -97,6 +99,8 @@ static bool infer_rest(InferContext *c, int rank, Extent *dims, int rest)
     return true;
 }
 
+/* Only where both counts are known; named extents are checked when they are
+ * bound. */
 static bool check_same_count(InferContext *c, int rank, const Extent *dims)
 {
     TensorType type = {.dtype = infer_input(c, 0)->dtype, .rank = rank};
@@ -113,6 +117,7 @@ static bool check_same_count(InferContext *c, int rank, const Extent *dims)
     return false;
 }
 
+/* 0 copies an extent (unless allowzero), -1 takes what is left. */
 static bool infer_reshape(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0);
@@ -154,6 +159,7 @@ static bool infer_reshape(InferContext *c)
            infer_set_checked(c, 0, x->dtype, rank, dims);
 }
 
+/* Extents before the axis become one, those from it on another. */
 static bool infer_flatten(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0);
@@ -170,6 +176,7 @@ static bool infer_flatten(InferContext *c)
     return infer_set_checked(c, 0, x->dtype, 2, dims);
 }
 
+/* Without axes all extents of 1 go; a named extent never does. */
 static bool infer_squeeze(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0);
@@ -197,6 +204,7 @@ static bool infer_squeeze(InferContext *c)
     return true;
 }
 
+/* Axes count in the result, not in the input. */
 static bool infer_unsqueeze(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0);
@@ -219,6 +227,8 @@ static bool infer_unsqueeze(InferContext *c)
     return true;
 }
 
+/* Inference passes everything: the output is the input, the mask all true.
+ * The ratio does not matter. */
 static bool infer_dropout(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0);
@@ -246,6 +256,7 @@ static void define_dropout(DefineContext *c)
 
 /* ---- results that depend on types or constants only */
 
+/* start and end of Shape, cut to the rank. */
 static void shape_range(const Node *node, int rank, int *first, int *end)
 {
     int64_t from = attrs_int(&node->attrs, "start", 0);
@@ -280,6 +291,7 @@ static const Expr *select_number(StageBuilder *b, const int64_t *numbers,
     return value;
 }
 
+/* For a type that is only known when the definition is made. */
 static void define_shape(DefineContext *c)
 {
     int first, end;
@@ -317,6 +329,7 @@ static bool decompose_shape(Graph *g, Node *node)
     return true;
 }
 
+/* A scalar. */
 static bool infer_size(InferContext *c)
 {
     infer_set(c, 0, DT_I64, 0, NULL);
@@ -372,6 +385,7 @@ static bool infer_constant_of_shape(InferContext *c)
     return infer_set_checked(c, 0, value ? value->dtype : DT_F32, rank, dims);
 }
 
+/* The only element of a constant. */
 static const Expr *number(Arena *a, const Array *array)
 {
     return dtype_is_float(array->dtype)
@@ -390,6 +404,7 @@ static void define_constant_of_shape(DefineContext *c)
 
 /* ---- Range */
 
+/* The count must be known, so all three operands are constants. */
 static bool infer_range(InferContext *c)
 {
     static const char *const names[] = {"start", "limit", "delta"};
@@ -412,6 +427,7 @@ static bool infer_range(InferContext *c)
     return infer_set_checked(c, 0, value[0]->dtype, 1, dims);
 }
 
+/* start + i * delta, which does not accumulate errors. */
 static void define_range(DefineContext *c)
 {
     StageBuilder b;
@@ -425,6 +441,8 @@ static void define_range(DefineContext *c)
 
 /* ---- Expand and Tile */
 
+/* Like broadcasting with a tensor of that shape: an extent of 1 in the shape
+ * leaves the input's. */
 static bool infer_expand(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0);
@@ -468,6 +486,7 @@ static bool infer_tile(InferContext *c)
     return infer_set_checked(c, 0, x->dtype, rank, dims);
 }
 
+/* The repeated axes wrap around; others keep plain indices. */
 static void define_tile(DefineContext *c)
 {
     const Buffer *x = c->in[0];

@@ -2,6 +2,8 @@
  * overflow: maximum, sum of exp(x - maximum), result. */
 #include "ops/rules.h"
 
+/* The form since version 13: one axis. The importer brings older ones, over
+ * several axes, to it. */
 static bool infer_softmax(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0);
@@ -24,6 +26,8 @@ static const Expr *read_at(StageBuilder *b, const Buffer *buffer, int axis,
     return expr_read(b->arena, buffer, index);
 }
 
+/* A row of -inf gives inf - inf, hence NaN, as it must. The logarithm is
+ * taken of the sum, not of a quotient that may have rounded to 0. */
 static void define_either(DefineContext *c, bool is_log)
 {
     const Buffer *x = c->in[0];

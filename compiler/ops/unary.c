@@ -9,6 +9,7 @@ typedef struct UnaryOp {
     const Expr *(*scalar)(Arena *a, const Node *node, const Expr *x);
 } UnaryOp;
 
+/* The rows are the type rule: which types, and what comes out. */
 static bool infer_unary(InferContext *c)
 {
     const UnaryOp *row = (const UnaryOp *)c->node->op;
@@ -49,6 +50,7 @@ SIMPLE(tanh, EX_TANH)
 SIMPLE(sin, EX_SIN)
 SIMPLE(cos, EX_COS)
 
+/* A true division: 1 / x rounds once. */
 static const Expr *scalar_reciprocal(Arena *a, const Node *node, const Expr *x)
 {
     (void)node;
@@ -74,12 +76,14 @@ static const Expr *scalar_sign(Arena *a, const Node *node, const Expr *x)
                        negative);
 }
 
+/* NaN alone differs from itself. */
 static const Expr *scalar_isnan(Arena *a, const Node *node, const Expr *x)
 {
     (void)node;
     return expr_binary(a, EX_NE, x, x);
 }
 
+/* Which of the two infinities count is asked by attributes. */
 static const Expr *scalar_isinf(Arena *a, const Node *node, const Expr *x)
 {
     const double inf = __builtin_inf();
@@ -145,6 +149,7 @@ static const UnaryOp row_isinf = {{.name = "IsInf",
                                   DT_BOOL,
                                   scalar_isinf};
 
+/* What op.c lists. */
 const Op *const ops_unary[] = {
     &row_abs.op,   &row_neg.op,   &row_not.op,  &row_floor.op,
     &row_ceil.op,  &row_round.op, &row_sqrt.op, &row_exp.op,

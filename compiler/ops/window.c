@@ -4,6 +4,7 @@
 
 #include "ops/rules.h"
 
+/* What type and definition rules read alike. */
 static void read_flags(const Node *node, Window *w)
 {
     const char *pad = attrs_string(&node->attrs, "auto_pad", "NOTSET");
@@ -93,6 +94,7 @@ bool infer_window_extent(InferContext *c, Window *w, int axis, Extent in,
     return true;
 }
 
+/* The definition's view: extents are known, and nothing can fail. */
 Window window_of(const Node *node, int rank, const int64_t *kernel,
                  const int64_t *in_dims)
 {
@@ -117,6 +119,8 @@ Window window_of(const Node *node, int rank, const int64_t *kernel,
     return w;
 }
 
+/* Whether any window reaches outside the input: pads that no window touches
+ * need no check. */
 bool window_is_padded(const Window *w, const int64_t *in_dims,
                       const int64_t *out_dims)
 {
