@@ -23,26 +23,27 @@ static const char usage[] =
     "Usage: assay check MODEL [--artifact DIR]... [options]\n"
     "\n"
     "Runs artifacts of a model on seeded inputs, compares their outputs with\n"
-    "the reference and prints a report as JSON. Without --artifact it\n"
-    "compiles the model first.\n"
+    "the reference. Without --artifact it compiles the model first.\n"
     "\n"
     "  -a, --artifact DIR  what to check; may be repeated\n"
     "  -i, --input NAME=FILE  .npy array instead of a seeded input\n"
     "  -s, --seed N        seed of the inputs (1)\n"
     "  -t, --threads N     (physical cores)\n"
+    "      --format json   the whole report, every layer, instead of a table\n"
     "      --replay        instead: does each kernel's printed definition\n"
     "                      and trace give the same loops?\n" COMPILE_HELP
     "\nExamples:\n"
     "  assay check resnet18@64 --mode unfused\n"
     "  assay check model.onnx --dim N=1 --artifact model/\n" EXIT_CODES_HELP;
 
-enum { OPT_REPLAY = OPT_COMMAND };
+enum { OPT_REPLAY = OPT_COMMAND, OPT_FORMAT };
 
 static const struct option long_options[] = {
     {"artifact", required_argument, NULL, 'a'},
     {"input", required_argument, NULL, 'i'},
     {"seed", required_argument, NULL, 's'},
     {"threads", required_argument, NULL, 't'},
+    {"format", required_argument, NULL, OPT_FORMAT},
     {"replay", no_argument, NULL, OPT_REPLAY},
     COMPILE_LONG,
     {NULL, 0, NULL, 0},
@@ -58,6 +59,7 @@ typedef struct Check {
     const char *given[MAX_LIST]; /* --input */
     int given_count;
     long seed, threads;
+    bool json;
     bool replay;
     const Graph *graph; /* as loaded */
     Array **inputs;
@@ -342,6 +344,56 @@ static json_t *check_artifacts(Check *c, Str *error)
     return report;
 }
 
+/* ---- the table -------------------------------------------------------- */
+
+static double number_of(const json_t *row, const char *key)
+{
+    const json_t *value = json_object_get(row, key);
+    return json_is_null(value) ? INFINITY : json_number_value(value);
+}
+
+/* The layer with the lowest signal-to-noise ratio, where an error starts. */
+static const json_t *worst_layer(const json_t *row)
+{
+    const json_t *layers = json_object_get(row, "layers"), *worst = NULL;
+    for (size_t i = 0; i < json_array_size(layers); i++) {
+        const json_t *layer = json_array_get(layers, i);
+        if (!worst || number_of(layer, "sqnr_db") < number_of(worst, "sqnr_db"))
+            worst = layer;
+    }
+    return worst;
+}
+
+static void print_table(const Check *c, const json_t *report)
+{
+    const json_t *rows = json_object_get(report, "artifacts");
+    printf("%-24s %-7s %9s %13s %8s  %s\n", "artifact", "status", "error",
+           "of tolerance", "SQNR", "worst layer");
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        const json_t *layer = worst_layer(row);
+        const char *name = json_string_value(json_object_get(row, "artifact"));
+        const char *reason = json_string_value(json_object_get(row, "reason"));
+        bool is_own = strncmp(name, c->work, strlen(c->work)) == 0;
+        printf("%-24s %-7s", is_own ? c->model : name,
+               json_string_value(json_object_get(row, "status")));
+        if (json_object_get(row, "max_error"))
+            printf(" %9.2g %13.3g %5.1f dB", number_of(row, "max_error"),
+                   number_of(row, "max_excess"), number_of(row, "sqnr_db"));
+        if (layer)
+            printf("  %s (%.1f dB)",
+                   json_string_value(json_object_get(layer, "name")),
+                   number_of(layer, "sqnr_db"));
+        putchar('\n');
+        if (reason)
+            printf("  %s\n", reason);
+    }
+    printf("\nerror: largest difference from the reference, in units of the "
+           "output's rms. of\ntolerance: largest difference over what is "
+           "allowed, %g rms + %g |value|; above 1\nis wrong.\n",
+           tolerance_f32.atol, tolerance_f32.rtol);
+}
+
 /* ---- command ---------------------------------------------------------- */
 
 static int check_in(Check *c)
@@ -373,8 +425,12 @@ static int check_in(Check *c)
         str_free(&error);
         return code;
     }
-    json_dumpf(report, stdout, JSON_INDENT(1));
-    putchar('\n');
+    if (c->json) {
+        json_dumpf(report, stdout, JSON_INDENT(1));
+        putchar('\n');
+    } else {
+        print_table(c, report);
+    }
     json_decref(report);
     return c->failed ? EXIT_FAILED_CHECK : EXIT_FINE;
 }
@@ -404,6 +460,8 @@ int cmd_check(int argc, char **argv)
             ok = parse_count("--threads", optarg, 1, 1024, &c.threads);
         else if (code == OPT_REPLAY)
             c.replay = true;
+        else if (code == OPT_FORMAT)
+            ok = take_format(optarg, &c.json);
         else
             return bad_input("see assay check --help");
         if (!ok)

@@ -101,12 +101,7 @@ static bool take_option(Run *run, int code)
     case 'q':
         return run->plan.quick = true;
     case OPT_FORMAT:
-        run->json = !strcmp(optarg, "json");
-        if (!run->json && strcmp(optarg, "table")) {
-            bad_input("--format %s: there are table and json", optarg);
-            return false;
-        }
-        return true;
+        return take_format(optarg, &run->json);
     case OPT_RESULTS:
         run->results = optarg;
         return true;

@@ -128,6 +128,8 @@ static void check_modes(Arena *arena, const char *model,
     vec_push(arena, &argv,
              arena_printf(arena, "%s/assay", program_folder(arena)));
     vec_push(arena, &argv, "check");
+    vec_push(arena, &argv, "--format");
+    vec_push(arena, &argv, "json");
     vec_push(arena, &argv, model);
     for (int i = 0; plan->compile_args[i]; i++)
         vec_push(arena, &argv, plan->compile_args[i]);

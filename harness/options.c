@@ -17,6 +17,15 @@ void compile_options_init(CompileOptions *o)
     o->assay.dims = o->dims;
 }
 
+bool take_format(const char *text, bool *json)
+{
+    *json = !strcmp(text, "json");
+    if (*json || !strcmp(text, "table"))
+        return true;
+    bad_input("--format %s: there are table and json", text);
+    return false;
+}
+
 bool parse_count(const char *option, const char *text, long low, long high,
                  long *value)
 {

@@ -77,6 +77,8 @@ void compile_options_init(CompileOptions *o);
 int compile_options_take(CompileOptions *o, int code, const char *value);
 /* Applies a mode by name; false when there is no such mode, reported. */
 bool compile_options_set_mode(CompileOptions *o, const char *mode);
+/* --format table or json; false with a message on anything else. */
+bool take_format(const char *text, bool *json);
 /* Whole number within bounds, or a report and false. */
 bool parse_count(const char *option, const char *text, long low, long high,
                  long *value);
