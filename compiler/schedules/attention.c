@@ -112,7 +112,6 @@ static bool tile_product(Look *look, StageState *st, const char *user,
 static bool cache_keys(Look *look, const Attention *t, StageState *product,
                        const char *head)
 {
-    Schedule *s = look->s;
     const double most_bytes = 256 * 1024;
     const Expr *keys = column_operand(product, t->column);
     const Layout *l = &keys->buffer->layout;
@@ -127,21 +126,7 @@ static bool cache_keys(Look *look, const Attention *t, StageState *product,
     if (d < 0 || l->dim[l->count - 1].axis == d || bytes > most_bytes ||
         !head || keys->outside)
         return true;
-    const char *name =
-        arena_printf(s->arena, "%s_cached", keys->buffer->name);
-    if (!schedule_cache_read(s, stage->name, keys->buffer->name) ||
-        !schedule_stage(s, name))
-        return false;
-    const StageState *copy = schedule_stage(s, name);
-    const char *order[MAX_RANK];
-    int n = 0;
-    for (int i = 0; i < copy->roots.count; i++)
-        if (i != d)
-            order[n++] = copy->roots.data[i]->name;
-    order[n++] = copy->roots.data[d]->name;
-    return schedule_reorder(s, name, look_order(look, order, n)) &&
-           schedule_vectorize(s, name, order[n - 1]) &&
-           schedule_compute_at(s, name, t->out->stage->name, head);
+    return look_cache_operand(look, stage, keys, d, head);
 }
 
 /* The scores of a block: a local stage with its register tile inside. */

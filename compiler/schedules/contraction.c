@@ -294,7 +294,6 @@ static bool cache_weights(Look *look, const Contraction *c, int64_t panel,
                           double depth)
 {
     const double most_bytes = 128 * 1024;
-    Schedule *s = look->s;
     const Stage *acc = c->acc->stage, *out = c->out->stage;
     const Expr *w = c->weights;
     const Layout *l = &w->buffer->layout;
@@ -323,20 +322,7 @@ static bool cache_weights(Look *look, const Contraction *c, int64_t panel,
     }
     if (!at || depth * columns * 4 > most_bytes)
         return true;
-    const char *name = arena_printf(s->arena, "%s_cached", w->buffer->name);
-    if (!schedule_cache_read(s, acc->name, w->buffer->name) ||
-        !schedule_stage(s, name))
-        return false;
-    const StageState *copy = schedule_stage(s, name);
-    const char *order[MAX_RANK];
-    int n = 0;
-    for (int i = 0; i < copy->roots.count; i++)
-        if (i != v)
-            order[n++] = copy->roots.data[i]->name;
-    order[n++] = copy->roots.data[v]->name;
-    return schedule_reorder(s, name, look_order(look, order, n)) &&
-           schedule_vectorize(s, name, order[n - 1]) &&
-           schedule_compute_at(s, name, out->name, at);
+    return look_cache_operand(look, acc, w, v, at);
 }
 
 typedef struct OuterLoop {
