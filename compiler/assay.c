@@ -224,6 +224,7 @@ static bool generate(AssayCompiler *c, const char *objects_dir,
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     CodegenOptions o = {
         .sanitize = c->options.sanitize,
+        .sanitize_threads = c->options.sanitize_threads,
         .jobs = c->options.jobs > 0 ? c->options.jobs
                                     : (cores > 0 ? (int)cores : 1),
         .cc = c->target->cc,

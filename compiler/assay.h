@@ -24,7 +24,9 @@ typedef struct AssayOptions {
     int opt_level;              /* 0, 1, 2 */
     bool naive;                 /* --schedule naive */
     bool taps;                  /* keep every tensor for comparison */
-    bool sanitize;              /* LLVM's asan over the kernels */
+    /* LLVM's address or thread sanitizer over the kernels; the runner must
+     * be built with the same one. */
+    bool sanitize, sanitize_threads;
     const char *const *disabled; /* passes; ends with NULL; may be NULL */
     const char *const *no_fuse;  /* node names; ends with NULL */
     const char *dump_after, *stop_after;

@@ -127,7 +127,12 @@ static bool take(CompileOptions *o, int code, const char *value)
     case OPT_TAPS:
         return o->assay.taps = true;
     case OPT_SANITIZE:
-        return o->assay.sanitize = true;
+        o->assay.sanitize = !strcmp(value, "address");
+        o->assay.sanitize_threads = !strcmp(value, "thread");
+        if (o->assay.sanitize || o->assay.sanitize_threads)
+            return 1;
+        bad_input("--sanitize %s: there are address and thread", value);
+        return -1;
     case 'O':
         if (!parse_count("-O", value, 0, 2, &number))
             return false;

@@ -46,7 +46,7 @@ enum {
         {"stop-after", required_argument, NULL, OPT_STOP_AFTER},              \
         {"time-passes", no_argument, NULL, OPT_TIME_PASSES},                  \
         {"taps", no_argument, NULL, OPT_TAPS},                                \
-        {"sanitize", no_argument, NULL, OPT_SANITIZE},                        \
+        {"sanitize", required_argument, NULL, OPT_SANITIZE},                  \
         {"jobs", required_argument, NULL, 'j'},                               \
     {                                                                         \
         "help", no_argument, NULL, 'h'                                        \
@@ -65,7 +65,8 @@ enum {
     "  --stop-after PASS   no pass after this one\n"                          \
     "  --time-passes       print the time of each pass\n"                     \
     "  --taps              keep every tensor until the run ends\n"            \
-    "  --sanitize          LLVM's address sanitizer over the kernels\n"       \
+    "  --sanitize KIND     LLVM's sanitizer over the kernels: address or\n"   \
+    "                      thread\n"                                          \
     "  -j, --jobs N        kernels compiled at once (all cores)\n"
 
 #define EXIT_CODES_HELP                                                       \
