@@ -18,7 +18,9 @@ enum {
     PROFILE_RUNS = 20, /* at most; as many as fit into a second */
     PROFILE_LEAST = 3,
     BLOCKS = 5, /* of A B B A */
-    QUICK_BLOCKS = 1
+    MAX_BLOCKS = 3 * BLOCKS,
+    QUICK_BLOCKS = 1,
+    UNDECIDED_SECONDS = 60
 };
 
 /* A calibration this much below the best one says that something else used
@@ -264,18 +266,28 @@ static bool is_emulated(const ModeResult *m)
     return !json_is_array(json_object_get(m->check, "output_hashes"));
 }
 
+/* More blocks while the interval holds 1, up to three times as many and
+ * for a minute: an undecided ratio is worth the time, a decided one is
+ * not. */
 static void time_pair(Arena *arena, const MeasurePlan *plan, ModelResult *r,
                       ModeResult *unfused, ModeResult *fused)
 {
-    CompareBlock blocks[BLOCKS];
-    int count = plan->quick ? QUICK_BLOCKS : BLOCKS;
-    for (int i = 0; i < count; i++) {
+    CompareBlock blocks[MAX_BLOCKS];
+    int least = plan->quick ? QUICK_BLOCKS : BLOCKS;
+    int most = plan->quick ? QUICK_BLOCKS : MAX_BLOCKS;
+    double start = clock_now();
+    for (int i = 0; i < most; i++) {
         if (!time_block(arena, plan, r, unfused, fused, &blocks[i]))
             return;
         r->blocks++;
+        if (i + 1 < least)
+            continue;
+        r->ratio = compare_ratio(blocks, i + 1);
+        r->has_ratio = true;
+        if (r->ratio.low > 1 || r->ratio.high < 1 ||
+            clock_now() - start > UNDECIDED_SECONDS)
+            return;
     }
-    r->ratio = compare_ratio(blocks, count);
-    r->has_ratio = true;
 }
 
 static void time_alone(Arena *arena, const MeasurePlan *plan, ModelResult *r,

@@ -9,7 +9,7 @@
 #include "harness/options.h"
 #include "suites/suite.h"
 
-enum { MAX_MODES = 8, MAX_PROCESSES = 16 };
+enum { MAX_MODES = 8, MAX_PROCESSES = 32 };
 
 /* What a user's own labelled data are; both NULL: the suite model's. */
 typedef struct LabelFiles {
