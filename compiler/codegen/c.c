@@ -52,6 +52,28 @@ static void emit_argument(Str *out, const ProgramBuffer *b)
         str_addf(out, "(void *)(%s + %" PRId64 ")", bases[b->kind], b->offset);
 }
 
+static void emit_step(Str *out, Arena *scratch, const Program *p, int s)
+{
+    const ProgramStep *step = &p->steps.data[s];
+    str_add(out, "    {\n        void *const args[] = {");
+    for (int a = 0; a < step->arg_count; a++) {
+        str_add(out, a ? ",\n                              " : "");
+        emit_argument(out, &p->buffers.data[step->args[a]]);
+    }
+    str_add(out, step->arg_count ? "};\n" : "0};\n");
+    const char *name =
+        c_kernel_symbol(scratch, p->kernels.data[step->kernel].kernel);
+    str_addf(out,
+             "        if (run->on_step)\n"
+             "            run->on_step(run->user, %d, 0);\n"
+             "        %s(run, args);\n"
+             "        if (run->on_step)\n"
+             "            run->on_step(run->user, %d, 1);\n    }\n",
+             s, name, s);
+}
+
+enum { STEPS_A_PART = 64 };
+
 void c_emit_model(Str *out, const Program *p)
 {
     Arena *scratch = arena_new();
@@ -62,28 +84,25 @@ void c_emit_model(Str *out, const Program *p)
     str_addf(out,
              "\nextern const int32_t assay_model_abi;\n"
              "const int32_t assay_model_abi = %d;\n\n"
-             "void assay_model_run(const AssayRun *run);\n"
-             "void assay_model_run(const AssayRun *run)\n{\n"
-             "    (void)run;\n",
+             "void assay_model_run(const AssayRun *run);\n",
              ASSAY_ABI_VERSION);
-    for (int s = 0; s < p->steps.count; s++) {
-        const ProgramStep *step = &p->steps.data[s];
-        str_add(out, "    {\n        void *const args[] = {");
-        for (int a = 0; a < step->arg_count; a++) {
-            str_add(out, a ? ",\n                              " : "");
-            emit_argument(out, &p->buffers.data[step->args[a]]);
-        }
-        str_add(out, step->arg_count ? "};\n" : "0};\n");
-        const char *name =
-            c_kernel_symbol(scratch, p->kernels.data[step->kernel].kernel);
+    /* In pieces: compilers' work on a function grows faster than its size,
+     * and functions that others could call are not put together again. */
+    int parts = (p->steps.count + STEPS_A_PART - 1) / STEPS_A_PART;
+    for (int i = 0; i < parts; i++) {
         str_addf(out,
-                 "        if (run->on_step)\n"
-                 "            run->on_step(run->user, %d, 0);\n"
-                 "        %s(run, args);\n"
-                 "        if (run->on_step)\n"
-                 "            run->on_step(run->user, %d, 1);\n    }\n",
-                 s, name, s);
+                 "void assay_model_part%d(const AssayRun *run);\n"
+                 "void assay_model_part%d(const AssayRun *run)\n{\n",
+                 i, i);
+        for (int k = 0; k < STEPS_A_PART; k++)
+            if (i * STEPS_A_PART + k < p->steps.count)
+                emit_step(out, scratch, p, i * STEPS_A_PART + k);
+        str_add(out, "}\n\n");
     }
+    str_add(out, "void assay_model_run(const AssayRun *run)\n{\n"
+                 "    (void)run;\n");
+    for (int i = 0; i < parts; i++)
+        str_addf(out, "    assay_model_part%d(run);\n", i);
     str_add(out, "}\n");
     arena_free(scratch);
 }

@@ -64,8 +64,8 @@ LLVMValueRef module_intrinsic(Module *m, const char *name, LLVMTypeRef type,
                           count, "");
 }
 
-void module_text_attribute(Module *m, LLVMValueRef function,
-                           const char *key, const char *value)
+void module_text_attribute(Module *m, LLVMValueRef function, const char *key,
+                           const char *value)
 {
     LLVMAddAttributeAtIndex(
         function, LLVMAttributeFunctionIndex,
@@ -77,9 +77,8 @@ void module_attribute(Module *m, LLVMValueRef function, int index,
                       const char *name, uint64_t value)
 {
     unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
-    LLVMAddAttributeAtIndex(
-        function, (LLVMAttributeIndex)index,
-        LLVMCreateEnumAttribute(m->context, kind, value));
+    LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)index,
+                            LLVMCreateEnumAttribute(m->context, kind, value));
 }
 
 LLVMTypeRef module_kernel_type(const Module *m)
@@ -121,7 +120,6 @@ static void emit_hook(Module *m, LLVMValueRef f, LLVMValueRef run, int step,
 }
 
 static LLVMValueRef buffer_address(Module *m, const Program *p, int index,
-                                   LLVMValueRef run,
                                    const LLVMValueRef base[4])
 {
     const ProgramBuffer *pb = &p->buffers.data[index];
@@ -129,60 +127,83 @@ static LLVMValueRef buffer_address(Module *m, const Program *p, int index,
            p->buffers.data[pb->alias_of].kind != PB_ARENA)
         pb = &p->buffers.data[pb->alias_of];
     LLVMValueRef at = module_int(m, pb->offset);
-    (void)run;
     if (pb->kind == PB_INPUT || pb->kind == PB_OUTPUT) {
         LLVMValueRef slot = LLVMBuildInBoundsGEP2(
             m->builder, m->ptr, base[pb->kind == PB_INPUT ? 0 : 1], &at, 1,
             "");
         return LLVMBuildLoad2(m->builder, m->ptr, slot, "");
     }
-    return LLVMBuildInBoundsGEP2(m->builder, m->i8,
-                                 base[pb->kind == PB_CONSTANT ? 2 : 3], &at,
-                                 1, "");
+    return LLVMBuildInBoundsGEP2(
+        m->builder, m->i8, base[pb->kind == PB_CONSTANT ? 2 : 3], &at, 1, "");
 }
 
-void emit_model(Module *m, const Program *program)
+/* Steps `first` to `end` - 1 as a function of their own: LLVM's work on one
+ * function grows faster than its size. */
+static void emit_steps(Module *m, const Program *program, int first, int end,
+                       LLVMValueRef f)
 {
     LLVMBuilderRef b = m->builder;
-    LLVMValueRef abi =
-        LLVMAddGlobal(m->module, m->i32, "assay_model_abi");
-    LLVMSetInitializer(abi, LLVMConstInt(m->i32, ASSAY_ABI_VERSION, 0));
-    LLVMSetGlobalConstant(abi, 1);
-    LLVMTypeRef types[] = {m->ptr};
-    LLVMValueRef f =
-        LLVMAddFunction(m->module, "assay_model_run",
-                        LLVMFunctionType(m->void_, types, 1, 0));
     LLVMPositionBuilderAtEnd(
         b, LLVMAppendBasicBlockInContext(m->context, f, "entry"));
     LLVMValueRef run = LLVMGetParam(f, 0), base[4];
     for (unsigned i = 0; i < 4; i++)
         base[i] = module_run_field(m, run, i);
     int most = 1;
-    for (int i = 0; i < program->steps.count; i++)
+    for (int i = first; i < end; i++)
         if (program->steps.data[i].arg_count > most)
             most = program->steps.data[i].arg_count;
     LLVMTypeRef args_type = LLVMArrayType2(m->ptr, (uint64_t)most);
     LLVMValueRef args = LLVMBuildAlloca(b, args_type, "args");
-    for (int i = 0; i < program->steps.count; i++) {
+    for (int i = first; i < end; i++) {
         const ProgramStep *step = &program->steps.data[i];
-        const char *name =
-            program->kernels.data[step->kernel].kernel->name;
+        const char *name = program->kernels.data[step->kernel].kernel->name;
         LLVMValueRef kernel = LLVMGetNamedFunction(m->module, name);
         if (!kernel)
-            kernel =
-                LLVMAddFunction(m->module, name, module_kernel_type(m));
+            kernel = LLVMAddFunction(m->module, name, module_kernel_type(m));
         emit_hook(m, f, run, i, 0);
         for (int k = 0; k < step->arg_count; k++) {
             LLVMValueRef at = module_int(m, k);
             LLVMValueRef slot =
                 LLVMBuildInBoundsGEP2(b, m->ptr, args, &at, 1, "");
-            LLVMBuildStore(b, buffer_address(m, program, step->args[k], run,
-                                             base),
+            LLVMBuildStore(b, buffer_address(m, program, step->args[k], base),
                            slot);
         }
         LLVMValueRef pass[] = {run, args};
         LLVMBuildCall2(b, module_kernel_type(m), kernel, pass, 2, "");
         emit_hook(m, f, run, i, 1);
+    }
+    LLVMBuildRetVoid(b);
+}
+
+void emit_model(Module *m, const Program *program)
+{
+    enum { STEPS_A_PART = 64 };
+    LLVMBuilderRef b = m->builder;
+    LLVMValueRef abi = LLVMAddGlobal(m->module, m->i32, "assay_model_abi");
+    LLVMSetInitializer(abi, LLVMConstInt(m->i32, ASSAY_ABI_VERSION, 0));
+    LLVMSetGlobalConstant(abi, 1);
+    LLVMTypeRef types[] = {m->ptr};
+    LLVMTypeRef type = LLVMFunctionType(m->void_, types, 1, 0);
+    LLVMValueRef f = LLVMAddFunction(m->module, "assay_model_run", type);
+    int count = program->steps.count;
+    if (count <= STEPS_A_PART) {
+        emit_steps(m, program, 0, count, f);
+        return;
+    }
+    int parts = (count + STEPS_A_PART - 1) / STEPS_A_PART;
+    LLVMValueRef *part = ARENA_ARRAY(m->arena, LLVMValueRef, parts);
+    for (int i = 0; i < parts; i++) {
+        int first = i * STEPS_A_PART, end = first + STEPS_A_PART;
+        part[i] = LLVMAddFunction(
+            m->module, arena_printf(m->arena, "assay_model_part%d", i), type);
+        LLVMSetLinkage(part[i], LLVMInternalLinkage);
+        emit_steps(m, program, first, end < count ? end : count, part[i]);
+    }
+    LLVMPositionBuilderAtEnd(
+        b, LLVMAppendBasicBlockInContext(m->context, f, "entry"));
+    for (int i = 0; i < parts; i++) {
+        LLVMValueRef run = LLVMGetParam(f, 0);
+        LLVMBuildCall2(b, type, part[i], &run, 1, "");
     }
     LLVMBuildRetVoid(b);
 }

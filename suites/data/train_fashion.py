@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Trains the two labelled Fashion-MNIST models of the suite.
+"""Trains the Fashion-MNIST classifiers of the suite.
 
     python3 suites/data/train_fashion.py resnet_fashion    # about 20 minutes
-    python3 suites/data/train_fashion.py mobilenet_fashion
+    python3 suites/data/train_fashion.py mobilenet_fashion    # about 10
+    python3 suites/data/train_fashion.py vit_fashion          # about 15
 
 Writes MODEL.onnx beside this script. Needs Debian's python3-torch and
 dataset-fashion-mnist. The seed is fixed; another PyTorch version or thread
@@ -98,6 +99,50 @@ def mobilenet_fashion():
     return nn.Sequential(*layers, *head(192))
 
 
+class Block(nn.Module):
+    """Pre-norm transformer encoder block, spelled out in plain operators."""
+
+    def __init__(self, dim, heads, mlp):
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(dim), nn.LayerNorm(dim)
+        self.q, self.k, self.v, self.out = (nn.Linear(dim, dim)
+                                            for _ in range(4))
+        self.up, self.down = nn.Linear(dim, mlp), nn.Linear(mlp, dim)
+
+    def split(self, x):
+        n, t, d = x.shape
+        return x.reshape(n, t, self.heads, d // self.heads).transpose(1, 2)
+
+    def forward(self, x):
+        n, t, d = x.shape
+        y = self.norm1(x)
+        q, k, v = self.split(self.q(y)), self.split(self.k(y)), \
+            self.split(self.v(y))
+        scores = q @ k.transpose(2, 3) / (d // self.heads) ** 0.5
+        y = (scores.softmax(-1) @ v).transpose(1, 2).reshape(n, t, d)
+        x = x + self.out(y)
+        return x + self.down(F.gelu(self.up(self.norm2(x))))
+
+
+class ViT(nn.Module):
+    """Vision transformer on 7x7 patches of 4x4 pixels, mean pooled."""
+
+    def __init__(self, dim=96, depth=4, heads=4):
+        super().__init__()
+        self.normalize = Normalize()
+        self.patch = nn.Conv2d(1, dim, 4, 4)
+        self.position = nn.Parameter(torch.randn(1, 49, dim) * 0.02)
+        self.blocks = nn.Sequential(*[Block(dim, heads, 2 * dim)
+                                      for _ in range(depth)])
+        self.norm, self.head = nn.LayerNorm(dim), nn.Linear(dim, 10)
+
+    def forward(self, x):
+        x = self.patch(self.normalize(x)).flatten(2).transpose(1, 2)
+        x = self.blocks(x + self.position)
+        return self.head(self.norm(x).mean(1))
+
+
 def augment(x):
     """Random flip and a shift of up to two pixels, a batch at a time."""
     flip = torch.rand(len(x)) < 0.5
@@ -116,7 +161,7 @@ def accuracy(model, x, y):
 
 def main():
     models = {"resnet_fashion": resnet_fashion,
-              "mobilenet_fashion": mobilenet_fashion}
+              "mobilenet_fashion": mobilenet_fashion, "vit_fashion": ViT}
     ap = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     ap.add_argument("model", choices=sorted(models))
     ap.add_argument("--epochs", type=int, default=12)
@@ -129,9 +174,14 @@ def main():
     tx, ty = load("t10k")
     model = models[args.model]()
     batch, steps = 128, args.epochs * (len(x) // 128)
-    sgd = torch.optim.SGD(model.parameters(), 0.1, 0.9, nesterov=True,
-                          weight_decay=5e-4)
-    rate = torch.optim.lr_scheduler.OneCycleLR(sgd, 0.15, steps,
+    if args.model == "vit_fashion":
+        step = torch.optim.AdamW(model.parameters(), weight_decay=0.05)
+        peak = 2e-3
+    else:
+        step = torch.optim.SGD(model.parameters(), 0.1, 0.9, nesterov=True,
+                               weight_decay=5e-4)
+        peak = 0.15
+    rate = torch.optim.lr_scheduler.OneCycleLR(step, peak, steps,
                                                pct_start=0.2)
     start = time.time()
     for epoch in range(args.epochs):
@@ -141,9 +191,9 @@ def main():
             pick = order[i * batch:(i + 1) * batch]
             loss = F.cross_entropy(model(augment(x[pick])), y[pick],
                                    label_smoothing=0.05)
-            sgd.zero_grad()
+            step.zero_grad()
             loss.backward()
-            sgd.step()
+            step.step()
             rate.step()
         print(f"epoch {epoch + 1}/{args.epochs}: loss {loss.item():.3f}, "
               f"test {100 * accuracy(model, tx, ty):.2f} %, "
