@@ -153,6 +153,12 @@ static bool start_compiler(Arena *arena, Diag *diag, const char *cc,
         vec_push(arena, &argv, w);
     for (int i = 0; flags[i]; i++)
         vec_push(arena, &argv, (char *)flags[i]);
+    /* Calls in a row have nothing to gain; and gcc looks for misleading
+     * indentation in time that is quadratic in the size of a file. */
+    if (strcmp(name, "model") == 0) {
+        vec_push(arena, &argv, (char *)"-O0");
+        vec_push(arena, &argv, (char *)"-Wno-misleading-indentation");
+    }
     vec_push(arena, &argv, arena_printf(arena, "%s.c", name));
     vec_push(arena, &argv, (char *)"-o");
     vec_push(arena, &argv, arena_printf(arena, "%s.o", name));
