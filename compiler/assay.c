@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "passes/passes.h"
 #include "program/program.h"
 #include "runtime/artifact.h"
+#include "runtime/runtime.h"
 
 enum { MAX_TIMINGS = 64 };
 
@@ -75,16 +77,16 @@ static void add_timing(AssayCompiler *c, const char *phase, double start)
             (AssayTiming){phase, now() - start, 0, 0};
 }
 
-bool assay_load_onnx(AssayCompiler *c, const char *path,
-                     const AssayDim *dims, int dim_count)
+bool assay_load_onnx(AssayCompiler *c, const char *path, const AssayDim *dims,
+                     int dim_count)
 {
     double start = now();
     ImportDim *bound = ARENA_ARRAY(c->arena, ImportDim, dim_count + 1);
     for (int i = 0; i < dim_count; i++)
         bound[i] = (ImportDim){dims[i].name, dims[i].value};
     c->diag->file = arena_strdup(c->arena, path);
-    c->source = onnx_import(c->arena, c->diag, ops_builtin(), path, bound,
-                            dim_count);
+    c->source =
+        onnx_import(c->arena, c->diag, ops_builtin(), path, bound, dim_count);
     c->graph = c->source ? graph_copy(c->arena, c->source) : NULL;
     add_timing(c, "import", start);
     return c->graph != NULL;
@@ -146,12 +148,11 @@ bool assay_compile(AssayCompiler *c, const AssayOptions *options)
     if (!ops_check_lowerable(c->graph))
         return false;
     double start = now();
-    ScheduleMode mode =
-        options->naive || options->opt_level == 0 ? SCHEDULE_NAIVE
-        : options->opt_level == 1                 ? SCHEDULE_EXACT
+    ScheduleMode mode = options->naive || options->opt_level == 0
+                            ? SCHEDULE_NAIVE
+                        : options->opt_level == 1 ? SCHEDULE_EXACT
                                                   : SCHEDULE_FAST;
-    c->program = program_build(c->arena, c->diag, c->graph, c->target,
-                               mode);
+    c->program = program_build(c->arena, c->diag, c->graph, c->target, mode);
     add_timing(c, "schedule", start);
     if (!c->program)
         return false;
@@ -198,23 +199,58 @@ static void remove_folder(const char *dir)
     rmdir(dir);
 }
 
-/* The files an artifact consists of; a folder with any other file is not
- * ours to replace. */
-static bool is_artifact_folder(const char *dir)
+/* An empty folder, or one that holds an artifact (of any version) and
+ * nothing else: all others are not ours to replace. */
+static bool is_replaceable(Arena *arena, const char *dir)
 {
-    static const char *const names[] = {"manifest.json", "model.so",
-                                        "model.a", "weights.bin", NULL};
+    static const char *const names[] = {"manifest.json", "model.so", "model.a",
+                                        "weights.bin", NULL};
     DIR *d = opendir(dir);
-    bool ok = d != NULL;
+    bool ok = d != NULL, is_empty = true;
     for (struct dirent *e = ok ? readdir(d) : NULL; e; e = readdir(d)) {
-        bool known = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+            continue;
+        bool known = false;
         for (int i = 0; names[i]; i++)
             known |= !strcmp(e->d_name, names[i]);
         ok &= known;
+        is_empty = false;
     }
     if (d)
         closedir(d);
-    return ok;
+    if (!ok || is_empty)
+        return ok;
+    ArtifactInfo info;
+    AssayError error;
+    AssayStatus status = artifact_read_info(arena, dir, &info, &error);
+    return status != ASSAY_NO_ARTIFACT && status != ASSAY_BAD_MANIFEST;
+}
+
+/* Puts the finished folder `temp` where `dir` is or shall be. What was
+ * there stays whole until the new one is in its place. */
+static bool move_into_place(AssayCompiler *c, char *temp, const char *dir,
+                            bool exists)
+{
+    if (!exists && !rename(temp, dir))
+        return true;
+    if (exists && !renameat2(AT_FDCWD, temp, AT_FDCWD, dir, RENAME_EXCHANGE)) {
+        remove_folder(temp);
+        return true;
+    }
+    /* A file system that cannot exchange: step aside first. */
+    char *old = arena_printf(c->arena, "%s.old.%ld", dir, (long)getpid());
+    if (exists && !rename(dir, old)) {
+        if (!rename(temp, dir)) {
+            remove_folder(old);
+            return true;
+        }
+        int error = errno;
+        if (rename(old, dir))
+            log_debug("%s stays at %s", dir, old);
+        errno = error;
+    }
+    return diag_error(c->diag, "cannot rename %s to %s: %s", temp, dir,
+                      strerror(errno));
 }
 
 static bool generate(AssayCompiler *c, const char *objects_dir,
@@ -231,57 +267,64 @@ static bool generate(AssayCompiler *c, const char *objects_dir,
     };
     const char **objects;
     int count;
-    bool ok = c->target->codegen == CODEGEN_C
-                  ? codegen_c(c->program, c->diag, &o, objects_dir,
-                              &objects, &count)
-                  : codegen_llvm(c->program, c->diag, &o, objects_dir,
-                                 &objects, &count);
+    bool ok =
+        c->target->codegen == CODEGEN_C
+            ? codegen_c(c->program, c->diag, &o, objects_dir, &objects, &count)
+            : codegen_llvm(c->program, c->diag, &o, objects_dir, &objects,
+                           &count);
     add_timing(c, "codegen", start);
     if (!ok)
         return false;
     start = now();
-    const char *code =
-        c->target->run == RUN_EMULATED ? "model.a" : "model.so";
+    const char *code = c->target->run == RUN_EMULATED ? "model.a" : "model.so";
     const char *path = arena_printf(c->arena, "%s/%s", dir, code);
     ok = c->target->run == RUN_EMULATED
              ? codegen_archive(c->diag, objects, count, path)
              : codegen_link_shared(c->diag, objects, count, path);
-    ok = ok &&
-         program_write_weights(
-             c->program, c->diag,
-             arena_printf(c->arena, "%s/weights.bin", dir)) &&
-         artifact_write_manifest(c->diag, c->program, dir, code);
+    ok =
+        ok &&
+        program_write_weights(c->program, c->diag,
+                              arena_printf(c->arena, "%s/weights.bin", dir)) &&
+        artifact_write_manifest(c->diag, c->program, dir, code);
     add_timing(c, "link", start);
     return ok;
 }
 
-bool assay_write_artifact(AssayCompiler *c, const char *dir)
+bool assay_write_artifact(AssayCompiler *c, const char *path)
 {
+    if (c->options.stop_after)
+        return diag_error(c->diag,
+                          "the passes stopped after \"%s\", an artifact "
+                          "needs all of them; assay inspect shows the graph "
+                          "at that point",
+                          c->options.stop_after);
     if (!c->program)
         return diag_error(c->diag, "nothing is compiled yet");
+    if (!*path)
+        return diag_error(c->diag, "the artifact's folder has no name; "
+                                   "give one with -o");
     struct stat st;
-    bool exists = stat(dir, &st) == 0;
-    if (exists && (!S_ISDIR(st.st_mode) || !is_artifact_folder(dir)))
+    bool exists = stat(path, &st) == 0;
+    /* Behind a link, the folder itself is replaced, not the link. */
+    char *real = exists ? realpath(path, NULL) : NULL;
+    const char *dir = arena_strdup(c->arena, real ? real : path);
+    free(real);
+    if (exists && (!S_ISDIR(st.st_mode) || !is_replaceable(c->arena, dir)))
         return diag_error(c->diag,
                           "%s exists and is not an artifact folder; name "
                           "another with -o",
                           dir);
-    char *temp = arena_printf(c->arena, "%s.partial.%ld", dir,
-                              (long)getpid());
-    char *objects = arena_printf(c->arena, "%s.objects.%ld", dir,
-                                 (long)getpid());
+    char *temp = arena_printf(c->arena, "%s.partial.%ld", dir, (long)getpid());
+    char *objects =
+        arena_printf(c->arena, "%s.objects.%ld", dir, (long)getpid());
     if (mkdir(temp, 0777) || mkdir(objects, 0777)) {
         int error = errno;
         rmdir(temp);
-        return diag_error(c->diag, "cannot make a folder beside %s: %s",
-                          dir, strerror(error));
+        return diag_error(c->diag, "cannot make a folder beside %s: %s", dir,
+                          strerror(error));
     }
-    bool ok = generate(c, objects, temp);
-    if (ok && exists)
-        remove_folder(dir);
-    if (ok && rename(temp, dir))
-        ok = diag_error(c->diag, "cannot rename %s to %s: %s", temp, dir,
-                        strerror(errno));
+    bool ok =
+        generate(c, objects, temp) && move_into_place(c, temp, dir, exists);
     if (!ok)
         remove_folder(temp);
     remove_folder(objects);

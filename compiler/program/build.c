@@ -37,9 +37,26 @@ static int add_buffer(Builder *b, ProgramBuffer buffer)
     return b->p->buffers.count - 1;
 }
 
+/* Far above any machine's memory, far below overflow. */
+static const double most_bytes = (double)((int64_t)1 << 40);
+
+static void check_size(Builder *b, const Tensor *t)
+{
+    double bytes = (double)dtype_size(t->type.dtype);
+
+    for (int i = 0; i < t->type.rank; i++)
+        bytes *= (double)t->type.dims[i].value;
+    if (bytes > most_bytes)
+        diag_error(b->diag,
+                   "tensor \"%s\" would take %.3g bytes; the most is 1 TiB, "
+                   "make its dimensions smaller",
+                   t->name, bytes);
+}
+
 static int add_tensor_buffer(Builder *b, const Tensor *t,
                              ProgramBufferKind kind, int64_t offset)
 {
+    check_size(b, t);
     ProgramBuffer buffer = {.name = t->name,
                             .kind = kind,
                             .dtype = t->type.dtype,
@@ -294,5 +311,5 @@ Program *program_build(Arena *arena, Diag *diag, Graph *g,
     /* All groups, so that every fault is reported at once. */
     for (int i = 0; i < g->groups.count; i++)
         ok &= build_group(&b, g->groups.data[i]);
-    return ok ? p : NULL;
+    return ok && !diag->errors.count ? p : NULL;
 }
