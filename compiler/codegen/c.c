@@ -52,7 +52,8 @@ static void emit_argument(Str *out, const ProgramBuffer *b)
         str_addf(out, "(void *)(%s + %" PRId64 ")", bases[b->kind], b->offset);
 }
 
-void c_emit_model(Str *out, const Program *p)
+/* assay_model_run and assay_model_abi. */
+static void emit_model(Str *out, const Program *p)
 {
     Arena *scratch = arena_new();
 
@@ -214,7 +215,7 @@ static bool write_source(const Program *p, Diag *diag, const char *path,
     if (index < p->kernels.count)
         c_emit_kernel(&text, p->kernels.data[index].kernel);
     else
-        c_emit_model(&text, p);
+        emit_model(&text, p);
     bool ok = write_text(diag, path, str_text(&text));
     str_free(&text);
     return ok;

@@ -563,7 +563,8 @@ static LLVMValueRef emit_vector(Emit *e, Memo *memo, const Expr *x)
 void emit_store(Emit *e, const Stmt *s)
 {
     Memo memo = {0};
-    const Expr *value = math_expand(e->m->arena, s->value, e->kernel->fused_math);
+    const Expr *value =
+        math_expand(e->m->arena, s->value, e->kernel->fused_math);
     const Buffer *b = s->buffer;
     int64_t factor = 0;
     if (!e->lanes) {
@@ -596,8 +597,8 @@ void emit_store(Emit *e, const Stmt *s)
 LLVMValueRef emit_condition(Emit *e, const Expr *cond)
 {
     Memo memo = {0};
-    LLVMValueRef v =
-        emit_scalar(e, &memo, math_expand(e->m->arena, cond, e->kernel->fused_math));
+    LLVMValueRef v = emit_scalar(
+        e, &memo, math_expand(e->m->arena, cond, e->kernel->fused_math));
     ptrmap_free(&memo.scalar);
     ptrmap_free(&memo.vector);
     return v;

@@ -178,6 +178,25 @@ static const Expr *lowest(Arena *a, DType dtype, bool want_max)
     return expr_const_int(a, dtype, want_max ? top : -top - 1);
 }
 
+/* Operand `i` as an expression, for `combine`. */
+static const Expr *reducer_operand(Arena *a, const Reducer *r, int i,
+                                   bool is_rhs)
+{
+    /* Operands keep their element type, unlike loop variables. */
+    Expr *x = ARENA_NEW(a, Expr);
+    x->kind = EX_VAR;
+    x->dtype = r->dtype[i];
+    x->var = is_rhs ? r->rhs[i] : r->lhs[i];
+    return x;
+}
+
+static const Expr *reducer_value_pair(Arena *a, const Reducer *r, int i,
+                                      ExprKind kind)
+{
+    return expr_binary(a, kind, reducer_operand(a, r, i, false),
+                       reducer_operand(a, r, i, true));
+}
+
 const Reducer *reducer_simple(Arena *a, const char *name, DType dtype)
 {
     static const struct {
@@ -201,23 +220,6 @@ const Reducer *reducer_simple(Arena *a, const char *name, DType dtype)
         return r;
     }
     die("no reducer is called %s", name);
-}
-
-const Expr *reducer_operand(Arena *a, const Reducer *r, int i, bool is_rhs)
-{
-    /* Operands keep their element type, unlike loop variables. */
-    Expr *x = ARENA_NEW(a, Expr);
-    x->kind = EX_VAR;
-    x->dtype = r->dtype[i];
-    x->var = is_rhs ? r->rhs[i] : r->lhs[i];
-    return x;
-}
-
-const Expr *reducer_value_pair(Arena *a, const Reducer *r, int i,
-                               ExprKind kind)
-{
-    return expr_binary(a, kind, reducer_operand(a, r, i, false),
-                       reducer_operand(a, r, i, true));
 }
 
 const Reducer *reducer_arg(Arena *a, DType value, bool is_max,
@@ -264,14 +266,6 @@ Buffer *definition_find_buffer(const Definition *def, const char *name)
     for (int i = 0; i < def->buffers.count; i++)
         if (strcmp(def->buffers.data[i]->name, name) == 0)
             return def->buffers.data[i];
-    return NULL;
-}
-
-Stage *definition_find_stage(const Definition *def, const char *name)
-{
-    for (int i = 0; i < def->stages.count; i++)
-        if (strcmp(def->stages.data[i]->name, name) == 0)
-            return def->stages.data[i];
     return NULL;
 }
 
