@@ -92,6 +92,7 @@ static bool has_axis(const Stage *s, const char *name)
 
 void stage_begin(StageBuilder *b, Definition *def, Buffer *out)
 {
+    /* Names for people: as of matrices, and of images for four axes. */
     static const char *const names[5][MAX_RANK] = {
         {"i"},
         {"i"},
@@ -123,6 +124,7 @@ const Expr *stage_reduce(StageBuilder *b, int64_t extent, const char *name)
     Stage *s = b->stage;
     if (s->reduce_count == MAX_RANK)
         die("stage %s has too many reduction axes", s->name);
+    /* Names must differ within a stage, as the printed form is read back. */
     while (has_axis(s, name))
         name = arena_printf(b->arena, "%s_r", name);
     Axis *axis = &s->reduce[s->reduce_count++];
@@ -163,6 +165,8 @@ void stage_end_tuple(StageBuilder *b, const Reducer *reducer,
     vec_push(b->arena, &b->def->stages, s);
 }
 
+/* What loses against every element: where max (or min, with want_max)
+ * starts. */
 static const Expr *lowest(Arena *a, DType dtype, bool want_max)
 {
     if (dtype_is_float(dtype))
@@ -248,6 +252,7 @@ const Reducer *reducer_arg(Arena *a, DType value, bool is_max,
     const Expr *equal = expr_binary(a, EX_EQ, lv, rv);
     const Expr *wins_tie = select_last ? expr_binary(a, EX_LT, li, ri)
                                        : expr_binary(a, EX_LT, ri, li);
+    /* Partial results that saw no element yet lose, on this side, too. */
     const Expr *real = expr_binary(a, EX_LE, expr_int(a, 0), ri);
     const Expr *take = expr_binary(
         a, EX_AND, real,
@@ -286,6 +291,7 @@ static double expr_flops(const Expr *x)
     if (x->kind == EX_READ || x->kind == EX_LOAD)
         return 0;
     double n = x->kind >= EX_NEG && dtype_is_float(x->dtype) ? 1 : 0;
+    /* Moving and choosing is not counted as work, as usual for models. */
     if (x->kind == EX_CAST || x->kind == EX_BITCAST || x->kind == EX_SELECT)
         n = 0;
     for (int i = 0; i < x->count; i++)
