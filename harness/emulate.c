@@ -35,6 +35,8 @@ static const char *link_bare(Arena *arena, const Target *target,
     const char *include =
         arena_printf(arena, "-I%s/compiler", project_folder(arena));
     const char *program = arena_printf(arena, "%s/model", work);
+    /* Static: the emulator finds no libraries of the target. The kernels are
+     * compiled already, so -O1 is enough for the rest. */
     const char *const argv[] = {target->cc,
                                 "-std=c17",
                                 "-O1",

@@ -4,6 +4,7 @@
 
 void inputs_fill(Array *array, uint64_t seed, int index)
 {
+    /* A sequence of its own for each input, the same on every machine. */
     uint64_t key = random_bits(seed, (uint64_t)index);
     int64_t count = array_count(array);
     if (dtype_is_float(array->dtype)) {
@@ -11,6 +12,7 @@ void inputs_fill(Array *array, uint64_t seed, int index)
             array_set(array, i, random_normal(key, (uint64_t)i));
         return;
     }
+    /* Small, as integers often are indices into tables of unknown length. */
     uint64_t range = array->dtype == DT_BOOL ? 2 : 10;
     for (int64_t i = 0; i < count; i++)
         array_set_int(array, i,

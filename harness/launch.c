@@ -25,6 +25,7 @@ static json_t *launch_host(Arena *arena, const Launch *l, int *code,
                            Str *failure)
 {
     Words argv = {0};
+    /* What is 0 or NULL is left to the runner's defaults. */
     vec_push(arena, &argv, runner_path(arena));
     vec_push(arena, &argv, l->artifact);
     for (int i = 0; i < l->input_count; i++)

@@ -4,6 +4,8 @@
 
 static bool replay(const ProgramKernel *pk, Arena *arena, Diag *diag)
 {
+    /* Through text and back: the printed form must hold all that makes the
+     * kernel. */
     Str text = {0};
     definition_print(&text, pk->def);
     Definition *def = definition_parse(arena, diag, str_text(&text));

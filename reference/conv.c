@@ -7,6 +7,7 @@
 #include "reference/internal.h"
 #include "reference/window.h"
 
+/* 16 MiB of columns: large enough that the product runs at full speed. */
 enum { MAX_COLUMN_DOUBLES = 2 << 20 };
 
 bool window_read(RefCall *call, const Array *x, const int64_t *kernel,
@@ -26,6 +27,8 @@ bool window_read(RefCall *call, const Array *x, const int64_t *kernel,
         return ref_fail(call, "%d spatial axes; 1 to 3 are supported",
                         spatial);
     for (int a = 0; a < 3; a++) {
+        /* The given axes are the last ones of the three; those in front have
+         * extent 1, which changes nothing. */
         int i = a - (3 - spatial);
         w->in[a] = w->kernel[a] = w->stride[a] = w->dilation[a] = w->out[a] =
             1;
@@ -41,6 +44,8 @@ bool window_read(RefCall *call, const Array *x, const int64_t *kernel,
             w->out[a] = (w->in[a] + w->stride[a] - 1) / w->stride[a];
             int64_t pad = (w->out[a] - 1) * w->stride[a] + span - w->in[a];
             pad = pad > 0 ? pad : 0;
+            /* An odd pixel of padding goes to the end, or to the start for
+             * SAME_LOWER. */
             bool upper = strcmp(auto_pad, "SAME_LOWER") != 0;
             w->lo[a] = upper ? pad / 2 : pad - pad / 2;
             w->hi[a] = pad - w->lo[a];
@@ -90,6 +95,8 @@ static void im2col(const Window *w, const double *x, int64_t channels,
                     }
 }
 
+/* One channel in, one out. im2col would copy each pixel once a tap for a
+ * product with a single row. */
 static void direct(const Window *w, const double *x, const double *weights,
                    double *out)
 {
@@ -152,6 +159,7 @@ bool ref_conv(RefCall *call)
             const double *gx = vx + (n * c_in + g * g_in) * plane;
             const double *gw = vw + g * g_out * depth;
             double *gy = out + (n * c_out + g * g_out) * pixels;
+            /* Depthwise. */
             if (g_in == 1 && g_out <= 2) {
                 for (int64_t o = 0; o < g_out; o++)
                     direct(&w, gx, gw + o * depth, gy + o * pixels);
@@ -187,6 +195,7 @@ static void transpose_axis(RefCall *call, Window *w, int a, int i, int spatial)
     const int64_t *pads = attrs_ints(call->attrs, "pads", &count);
 
     if (shape || strncmp(auto_pad, "SAME", 4) == 0) {
+        /* The output is fixed, and the padding is what is too much. */
         w->out[a] = shape ? shape[i] : w->in[a] * w->stride[a];
         int64_t total = full - w->out[a] > 0 ? full - w->out[a] : 0;
         bool upper = strcmp(auto_pad, "SAME_UPPER") == 0;
@@ -198,7 +207,10 @@ static void transpose_axis(RefCall *call, Window *w, int a, int i, int spatial)
                 (pads && count == 2 * spatial ? pads[spatial + i] : 0);
 }
 
-/* Adds one input channel's plane into one output channel's. */
+/* Adds one input channel's plane into one output channel's. A transposed
+ * convolution sends each input pixel to where a convolution of the same
+ * window would have read it from: written so, it shares nothing with the
+ * compiler's definition, which gathers. */
 static void scatter(const Window *w, const double *x, const double *k,
                     double *y)
 {

@@ -4,6 +4,9 @@
 
 #include "reference/internal.h"
 
+/* One signature for all, so that one table serves: a and b are the values of
+ * the attributes that UnaryRow names. In double, the rounding of an oracle is
+ * far below what its f32 result is compared with. */
 typedef double (*Unary)(double x, double a, double b);
 
 static double f_abs(double x, double a, double b)
@@ -16,6 +19,8 @@ static double f_ceil(double x, double a, double b)
     (void)a, (void)b;
     return ceil(x);
 }
+/* expm1, not exp - 1, here and below: near zero the difference would lose all
+ * digits. */
 static double f_celu(double x, double a, double b)
 {
     (void)b;
@@ -81,6 +86,7 @@ static double f_log(double x, double a, double b)
     (void)a, (void)b;
     return log(x);
 }
+/* exp only of what is not positive: it cannot overflow. */
 static double softplus(double x)
 {
     return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
@@ -114,6 +120,8 @@ static double f_selu(double x, double a, double b)
 {
     return x > 0 || isnan(x) ? b * x : b * a * expm1(x);
 }
+/* For very negative x, exp overflows to infinity and the quotient is 0, as it
+ * should be. */
 static double f_sigmoid(double x, double a, double b)
 {
     (void)a, (void)b;
@@ -183,6 +191,9 @@ static const UnaryRow unary_rows[] = {
     {"Exp", f_exp, 0, 0, NULL},
     {"Floor", f_floor, 0, 0, NULL},
     {"Gelu", f_gelu, 0, 0, NULL},
+    /* Defaults are floats, as a model file stores attributes: 0.2 in double
+     * would be another number than the one that every runtime computes
+     * with. */
     {"HardSigmoid", f_hard_sigmoid, 0.2f, 0.5f, "beta"},
     {"HardSwish", f_hard_swish, 0, 0, NULL},
     {"LeakyRelu", f_leaky, 0.01f, 0, NULL},
@@ -279,6 +290,8 @@ static double binary_double(BinaryKind kind, double x, double y)
         return x * y;
     case B_DIV:
         return x / y;
+    /* Python's modulo: the sign is the divisor's; fmod keeps the
+     * dividend's. */
     case B_MOD: {
         double m = fmod(x, y);
         return m != 0 && (m < 0) != (y < 0) ? m + y : m;
@@ -290,6 +303,7 @@ static double binary_double(BinaryKind kind, double x, double y)
     case B_PRELU:
         return x < 0 ? x * y : x;
     case B_MAX:
+        /* fmax would drop a NaN; the operator passes it on. */
         return isnan(x) || isnan(y) ? NAN : x > y ? x : y;
     case B_MIN:
         return isnan(x) || isnan(y) ? NAN : x < y ? x : y;
@@ -310,6 +324,8 @@ static int64_t binary_int(BinaryKind kind, int64_t x, int64_t y)
     case B_MUL:
         return (int64_t)(ux * uy);
     case B_DIV:
+        /* C leaves both undefined: division by 0, which gives 0 here, and
+         * that of the most negative number by -1, which wraps. */
         return y == 0 ? 0 : y == -1 ? (int64_t)-ux : x / y;
     case B_MOD:
         if (y == 0 || y == -1)
@@ -319,6 +335,7 @@ static int64_t binary_int(BinaryKind kind, int64_t x, int64_t y)
         return y == 0 || y == -1 ? 0 : x % y;
     case B_POW: {
         uint64_t r = 1;
+        /* The inverse of a whole number, truncated. */
         if (y < 0)
             return x == 1 ? 1 : x == -1 ? (y % 2 ? -1 : 1) : 0;
         for (; y > 0; y >>= 1, ux *= ux)
@@ -423,6 +440,7 @@ bool ref_variadic(RefCall *call)
     return true;
 }
 
+/* False for NaN, whichever the order, as IEEE 754 wants it. */
 static bool compare_double(char op, bool equal, double x, double y)
 {
     switch (op) {

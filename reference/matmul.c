@@ -10,6 +10,7 @@ static void int_product(const int64_t *a, const int64_t *b, int64_t m,
 {
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++) {
+            /* Unsigned, since signed overflow is undefined in C. */
             uint64_t sum = 0;
             for (int64_t l = 0; l < k; l++)
                 sum += (uint64_t)a[i * k + l] * (uint64_t)b[l * n + j];
@@ -35,6 +36,8 @@ bool ref_matmul(RefCall *call)
     int64_t n = b->rank > 1 ? b->dims[b->rank - 1] : 1;
     if (k != b->dims[b->rank > 1 ? b->rank - 2 : 0])
         return ref_fail(call, "inner extents differ");
+    /* Headers without the two matrix axes, to broadcast what is left; the walk
+     * then counts whole matrices. */
     left = *a;
     right = *b;
     left.rank = a->rank > 2 ? a->rank - 2 : 0;
@@ -59,6 +62,8 @@ bool ref_matmul(RefCall *call)
         double *va = ref_doubles(call, a), *vb = ref_doubles(call, b);
         double *vc = ARENA_ARRAY(call->scratch, double, array_count(out));
         for (int64_t i = 0; i < batches; i++, ref_walk_next(&w))
+            /* BLAS refuses empty matrices; the result of an empty sum is
+             * zero. */
             if (m > 0 && n > 0 && k > 0)
                 cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)m,
                             (int)n, (int)k, 1, va + w.offset[0] * m * k,
@@ -134,6 +139,7 @@ bool ref_matmul_integer(RefCall *call)
             array_set_int(shifted[i], k, array_get_int(x, k) - z);
         }
     }
+    /* The product of the shifted operands is a plain one in i32. */
     const Array *in[2] = {shifted[0], shifted[1]};
     const Array *const *old = call->in;
     call->in = in;

@@ -162,6 +162,7 @@ bool ref_transpose(RefCall *call)
     const int64_t *perm = attrs_ints(call->attrs, "perm", &count);
     if (perm && count != x->rank)
         return ref_fail(call, "perm has %d axes for rank %d", count, x->rank);
+    /* The result is walked in its own order, over the source's strides. */
     ref_row_major_strides(x, strides);
     w.rank = x->rank;
     for (int i = 0; i < x->rank; i++) {
@@ -283,6 +284,7 @@ bool ref_slice(RefCall *call)
         /* Backwards, "before the first" is -1. */
         start = step > 0 ? clamp(start, 0, n) : clamp(start, 0, n - 1);
         end = step > 0 ? clamp(end, 0, n) : clamp(end, -1, n - 1);
+        /* From here on a negative step only has the walk go backwards. */
         int64_t span = step > 0 ? end - start : start - end;
         int64_t width = step > 0 ? step : -step;
         w.dims[axis] = span > 0 ? (span + width - 1) / width : 0;
@@ -301,6 +303,8 @@ static int64_t pad_source(char mode, int64_t i, int64_t n)
     case 'e': /* edge */
         return clamp(i, 0, n - 1);
     case 'r': /* reflect, without repeating the edge */
+        /* Pads may be longer than the axis: it is reflected again and
+         * again. */
         while (n > 1 && (i < 0 || i >= n))
             i = i < 0 ? -i : 2 * (n - 1) - i;
         return n > 1 ? i : 0;
@@ -350,6 +354,7 @@ bool ref_pad(RefCall *call)
         }
         if (inside)
             ref_copy_element(y, i, x, from);
+        /* Without a value the padding is zero, as a new array is. */
         else if (value)
             ref_copy_element(y, i, value, 0);
     }
@@ -366,6 +371,8 @@ bool ref_expand(RefCall *call)
     const Array *x = call->in[0], *shape = call->in[1];
     if (array_count(shape) > MAX_RANK)
         return ref_fail(call, "rank above %d", MAX_RANK);
+    /* The wanted shape is one operand of a broadcast: an extent of 1 in it
+     * keeps the input's extent. */
     want.rank = (int)array_count(shape);
     for (int i = 0; i < want.rank; i++)
         want.dims[i] = array_get_int(shape, i);
@@ -517,10 +524,13 @@ bool ref_range(RefCall *call)
         return ref_fail(call, "the step is 0");
     double steps = (limit - start) / delta;
     int64_t count = steps > 0 ? (int64_t)steps : 0;
+    /* Rounded up: a last step that ends beyond the limit still starts before
+     * it. */
     count += (double)count < steps;
     Array *y = ref_out(call, 0, call->in[0]->dtype, 1, &count);
     for (int64_t i = 0; i < count; i++)
         if (dtype_is_float(y->dtype))
+            /* By multiplication: adding up would add up rounding errors. */
             array_set(y, i, start + (double)i * delta);
         else
             array_set_int(y, i,

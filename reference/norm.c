@@ -65,6 +65,7 @@ static bool row_norm(RefCall *call, bool centre)
     if (bias)
         ref_broadcast_strides(bias, w.rank, w.stride[1]);
     Array *y = ref_out(call, 0, x->dtype, x->rank, x->dims);
+    /* LayerNormalization's optional results, as training wants them. */
     Array *means = call->out_count > 1
                        ? ref_out(call, 1, DT_F32, x->rank, stat_dims)
                        : NULL;
@@ -74,6 +75,8 @@ static bool row_norm(RefCall *call, bool centre)
     double *v = ref_doubles(call, x), *vs = ref_doubles(call, scale);
     double *vb = bias ? ref_doubles(call, bias) : NULL;
     for (int64_t r = 0; r < rows; r++) {
+        /* Two passes, the mean first: the mean of squares less the square of
+         * the mean would cancel where the mean is large. */
         double mean = 0, square = 0;
         double *at = v + r * row;
         for (int64_t i = 0; i < row && centre; i++)
@@ -164,6 +167,7 @@ bool ref_lrn(RefCall *call)
     for (int64_t i = 0; i < count; i++) {
         int64_t c = i / plane % channels, first = i - c * plane;
         double sum = 0;
+        /* An even window reaches one channel further up than down. */
         for (int64_t k = c - (size - 1) / 2; k <= c + size / 2; k++)
             if (k >= 0 && k < channels)
                 sum += v[first + k * plane] * v[first + k * plane];
@@ -197,6 +201,8 @@ bool ref_softmax(RefCall *call)
             double *at = v + o * n * inner + k, top = -INFINITY, sum = 0;
             for (int64_t i = 0; i < n; i++)
                 top = at[i * inner] > top ? at[i * inner] : top;
+            /* Shifted by the largest element, exp cannot overflow, and the sum
+             * is at least 1. */
             for (int64_t i = 0; i < n; i++)
                 sum += exp(at[i * inner] - top);
             for (int64_t i = 0; i < n; i++)

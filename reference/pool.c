@@ -37,6 +37,8 @@ static double pool_window(const Pool *p, const double *x, const int64_t o[3],
                     result += x[at];
                 } else if (*best < 0 || x[at] > result ||
                            (isnan(x[at]) && !isnan(result))) {
+                    /* The first of equals keeps its place; a NaN beats every
+                     * number. */
                     result = x[at];
                     *best = at;
                 }

@@ -14,6 +14,7 @@ bool ref_dequantize(RefCall *call)
     const Array *zero = ref_in(call, 2);
     int64_t scales = array_count(scale);
     int64_t block = attrs_int(call->attrs, "block_size", 0);
+    /* One scale is for the whole tensor, whatever the axis says. */
     if (scale->rank > 0 && scales > 1) {
         if (!ref_axis(call, attrs_int(call->attrs, "axis", 1), x->rank, &axis))
             return false;
@@ -61,6 +62,7 @@ bool ref_quantize(RefCall *call)
     const Array *x = call->in[0], *scale = call->in[1];
     const Array *zero = ref_in(call, 2);
     DType dtype = zero ? zero->dtype : DT_U8;
+    /* The type's range; double holds all of it up to 32 bits. */
     int bits = (int)dtype_size(dtype) * 8;
     double lo = dtype_is_signed(dtype) ? -ldexp(1, bits - 1) : 0;
     double hi = ldexp(1, dtype_is_signed(dtype) ? bits - 1 : bits) - 1;

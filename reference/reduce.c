@@ -51,6 +51,8 @@ static bool read_axes(RefCall *call, const Array *x, bool *reduced)
     return true;
 }
 
+/* Max and min keep a NaN once they have met one: comparisons with it are
+ * false, and the conditions are written for that. */
 static double step(ReduceKind kind, double so_far, double x)
 {
     switch (kind) {
@@ -90,6 +92,7 @@ static double finish(ReduceKind kind, double value, double count)
     }
 }
 
+/* Wraps on overflow, hence the unsigned arithmetic. */
 static int64_t step_int(ReduceKind kind, int64_t so_far, int64_t x)
 {
     uint64_t a = (uint64_t)so_far, b = (uint64_t)x;
@@ -145,6 +148,7 @@ bool ref_reduce(RefCall *call)
     const Array *x = call->in[0];
     Array *y = begin(call, x, reduced, x->dtype, &w);
     int64_t total = array_count(x), results = array_count(y);
+    /* How many elements each result is made of, for means. */
     double per = results > 0 ? (double)total / (double)results : 0;
     if (!dtype_is_float(x->dtype) && kind != R_MEAN && kind < R_L2) {
         int64_t *acc = ARENA_ARRAY(call->scratch, int64_t, results);
@@ -177,6 +181,7 @@ bool ref_reduce(RefCall *call)
         for (int64_t i = 0; i < total; i++, ref_walk_next(&t))
             if (v[i] > top[t.offset[0]])
                 top[t.offset[0]] = v[i];
+        /* Nothing to shift by in a row of -inf, or with an inf in it. */
         for (int64_t i = 0; i < results; i++)
             top[i] = isfinite(top[i]) ? top[i] : 0;
     }
@@ -216,6 +221,7 @@ bool ref_arg(RefCall *call)
         int64_t *p = &at[w.offset[0]];
         bool wins = is_max ? v > *b : v < *b;
         bool ties = v == *b || (isnan(v) && isnan(*b));
+        /* The first element wins whatever it is: best is not set before. */
         if (*p < 0 || (isnan(v) && !isnan(*b)) || wins || (ties && last)) {
             *b = v;
             *p = w.index[axis];
@@ -246,6 +252,7 @@ bool ref_cumsum(RefCall *call)
     Array *y = ref_out(call, 0, x->dtype, x->rank, x->dims);
     for (int64_t o = 0; o < outer * inner; o++) {
         double sum = 0;
+        /* Both sums run; the type says which one counts. */
         uint64_t int_sum = 0;
         for (int64_t i = 0; i < n; i++) {
             int64_t k = reverse ? n - 1 - i : i;

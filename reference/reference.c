@@ -6,6 +6,8 @@
 
 #include "reference/internal.h"
 
+/* Sorted by name. An operator that has no row cannot be checked, which
+ * reference_eval says. */
 const RefOp reference_ops[] = {
     {"", "Abs", ref_unary},
     {"", "Add", ref_binary},
@@ -127,6 +129,7 @@ bool reference_eval(RefCall *call)
 {
     const char *domain = call->domain ? call->domain : "";
 
+    /* Two spellings of ONNX's own domain. */
     if (strcmp(domain, "ai.onnx") == 0)
         domain = "";
     for (const RefOp *row = reference_ops; row->op; row++) {
@@ -187,6 +190,8 @@ double *ref_doubles(RefCall *call, const Array *array)
     int64_t count = array_count(array);
     double *values = ARENA_ARRAY(call->scratch, double, count);
 
+    /* A loop of its own, as nearly all arrays are f32: array_get looks at the
+     * type for every element. */
     if (array->dtype == DT_F32) {
         const float *from = array->data;
         for (int64_t i = 0; i < count; i++)
@@ -286,6 +291,7 @@ void ref_walk_next(RefWalk *w)
             w->offset[i] += w->stride[i][k];
         if (++w->index[k] < w->dims[k])
             return;
+        /* This axis starts again, the next one further out steps. */
         w->index[k] = 0;
         for (int i = 0; i < WALK_OPERANDS; i++)
             w->offset[i] -= w->stride[i][k] * w->dims[k];

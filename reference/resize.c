@@ -60,6 +60,7 @@ static double round_nearest(RefCall *call, double x)
         return ceil(x);
     if (strcmp(mode, "round_prefer_ceil") == 0)
         return floor(x + 0.5);
+    /* round_prefer_floor: halves go down. */
     return ceil(x - 0.5);
 }
 
@@ -102,6 +103,7 @@ static Taps find_taps(RefCall *call, const ResizeAxis *a, ResizeMode mode,
         t.at[i] = inside(place, a->in);
         t.weight[i] = mode == LINEAR ? 1 - fabs(at - place)
                                      : cubic_weight(cubic_a, at - place);
+        /* Its weight goes to the others in the division below. */
         if (exclude && out)
             t.weight[i] = 0;
         sum += t.weight[i];

@@ -21,6 +21,7 @@ static bool begin(RefCall *call, const Array *data, const Array *indices,
     *w = (RefWalk){.rank = indices->rank};
     for (int i = 0; i < indices->rank; i++) {
         w->dims[i] = indices->dims[i];
+        /* Along the axis the index itself says where. */
         w->stride[0][i] = i == *axis ? 0 : strides[i];
     }
     *stride = strides[*axis];
@@ -65,6 +66,7 @@ static double combine(const char *how, double old, double update)
         return old + update;
     if (strcmp(how, "mul") == 0)
         return old * update;
+    /* fmax and fmin would drop a NaN. */
     if (isnan(old) || isnan(update))
         return NAN;
     return strcmp(how, "max") == 0 ? fmax(old, update) : fmin(old, update);
@@ -92,6 +94,8 @@ bool ref_scatter_elements(RefCall *call)
     if (!begin(call, x, at, &axis, &stride, &w))
         return false;
     Array *y = ref_out(call, 0, x->dtype, x->rank, x->dims);
+    /* Updates apply one after the other to a copy: of several at one place the
+     * last wins, or all are combined. */
     memcpy(y->data, x->data, array_bytes(x));
     int64_t count = array_count(at);
     for (int64_t i = 0; i < count; i++, ref_walk_next(&w)) {

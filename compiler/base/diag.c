@@ -56,7 +56,7 @@ void diag_print(const Diag *diag)
 }
 
 /* Read from the environment each time: that is rare, and needs no state. */
-bool log_is_debug(void)
+static bool log_is_debug(void)
 {
     const char *level = getenv("ASSAY_LOG");
     return level && strcmp(level, "debug") == 0;

@@ -27,7 +27,6 @@ void diag_warn(Diag *diag, const char *format, ...)
 void diag_print(const Diag *diag);
 
 /* Log to standard error when ASSAY_LOG=debug. */
-bool log_is_debug(void);
 void log_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* What die() prints before the message, such as the IR at hand. One a

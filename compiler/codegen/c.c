@@ -74,7 +74,7 @@ static void emit_step(Str *out, Arena *scratch, const Program *p, int s)
 
 enum { STEPS_A_PART = 64 };
 
-void c_emit_model(Str *out, const Program *p)
+static void emit_model(Str *out, const Program *p)
 {
     Arena *scratch = arena_new();
 
@@ -239,7 +239,7 @@ static bool write_source(const Program *p, Diag *diag, const char *path,
     if (index < p->kernels.count)
         c_emit_kernel(&text, p->kernels.data[index].kernel);
     else
-        c_emit_model(&text, p);
+        emit_model(&text, p);
     bool ok = write_text(diag, path, str_text(&text));
     str_free(&text);
     return ok;

@@ -288,6 +288,7 @@ static const char *int_text(Emit *e, DType dtype, int64_t value)
     if (dtype == DT_U64)
         return arena_printf(e->arena, "UINT64_C(%" PRIu64 ")",
                             (uint64_t)value);
+    /* C has no negative literals, and its magnitude is no int64_t. */
     if (value == INT64_MIN)
         return "INT64_MIN";
     if (dtype == DT_I64) {
@@ -313,6 +314,7 @@ static const char *float_text(Emit *e, DType dtype, double value)
                             value < 0 ? "-" : "", suffix);
     if (value == floor(value) && fabs(value) < 1e6 && !signbit(value))
         return arena_printf(e->arena, "%.1f%s", value, suffix);
+    /* Hexadecimal digits say the exact value. */
     return arena_printf(e->arena, signbit(value) ? "(%a%s)" : "%a%s", value,
                         suffix);
 }
@@ -429,6 +431,7 @@ static const char *emit_binary(Emit *e, const Expr *x)
         return arena_printf(e->arena, "assay_%s_%s(%s, %s)",
                             x->kind == EX_DIV ? "div" : "mod",
                             dtype_name(dtype), a, b);
+    /* Unsigned: C leaves the shift of a negative number undefined. */
     if (x->kind == EX_SHL)
         return arena_printf(e->arena, "((%s)((uint64_t)%s << %s))",
                             type_name(e, dtype), a, b);
@@ -514,6 +517,7 @@ static const char *emit_expr(Emit *e, const Expr *x)
     default:
         text = x->count == 1 ? emit_unary(e, x) : emit_binary(e, x);
     }
+    /* What ends in a letter or digit is a name already, or a constant. */
     bool is_name = isalnum((unsigned char)text[strlen(text) - 1]);
     if (!is_name && ((uintptr_t)ptrmap_get(&e->uses, x) > 1 ||
                      strlen(text) > MAX_INLINE)) {
@@ -649,6 +653,7 @@ static void emit_parallel(Emit *e, const Stmt *s)
     Str *out = e->out;
     int depth = e->depth, task = e->next_task++;
 
+    /* C functions do not nest: tasks stand before the kernel's own text. */
     e->out = e->tasks;
     e->depth = 0;
     line(e,

@@ -17,6 +17,8 @@
 #include "codegen/llvm.h"
 #include "runtime/abi.h"
 
+/* LLVM's list of targets is global; only those that Assay generates code
+ * for. */
 static void initialize(void)
 {
     LLVMInitializeX86TargetInfo();
@@ -57,6 +59,7 @@ static char *optimize(Module *m, LLVMTargetMachineRef machine)
     LLVMSetModuleDataLayout(m->module, data);
     LLVMDisposeTargetData(data);
     char *message = NULL;
+    /* The user's model cannot cause this; it is a fault of the emitter. */
     if (LLVMVerifyModule(m->module, LLVMReturnStatusAction, &message))
         die("LLVM refuses the module: %s", message);
     LLVMDisposeMessage(message);
@@ -92,6 +95,8 @@ static void code_facts(LLVMMemoryBufferRef object, ProgramKernel *kernel)
     for (; !LLVMObjectFileIsSectionIteratorAtEnd(binary, s);
          LLVMMoveToNextSection(s)) {
         const char *name = LLVMGetSectionName(s);
+        /* Code only: data and notes of the compiler do not tell kernels
+         * apart. */
         if (!name || strncmp(name, ".text", 5))
             continue;
         uint64_t size = LLVMGetSectionSize(s);
@@ -125,6 +130,7 @@ static char *compile_one(const Job *job, int index)
     Program *p = job->program;
     Module m;
     char *error = NULL;
+    /* A machine and a context for each module: threads share neither. */
     LLVMTargetMachineRef machine = open_machine(job->target, &error);
     if (!machine)
         return error;
@@ -159,6 +165,8 @@ static void *worker(void *argument)
         int i = atomic_fetch_add(job->next, 1);
         if (i > job->program->kernels.count)
             return NULL;
+        /* Each place is written by one thread and read after all have ended:
+         * messages come in the order of kernels, whatever ended first. */
         job->errors[i] = compile_one(job, i);
     }
 }
@@ -302,6 +310,7 @@ bool codegen_llvm_evaluate(const Kernel *kernel, void *const *data,
     if (jit_failed(diag, kernel, LLVMOrcCreateLLJIT(&jit, NULL)))
         return false;
     LLVMOrcExecutorAddress address = 0;
+    /* The object belongs to the JIT from here on. */
     bool ok = !jit_failed(diag, kernel,
                           LLVMOrcLLJITAddObjectFile(
                               jit, LLVMOrcLLJITGetMainJITDylib(jit),

@@ -25,6 +25,8 @@ void emit_bind(Emit *e, const Var *var, LLVMValueRef value)
 
 /* ---- memory -------------------------------------------------------- */
 
+/* A bool is a byte in memory and an i1 in registers; any byte but 0 is
+ * true. */
 static LLVMTypeRef memory_type(const Emit *e, DType dtype)
 {
     return dtype == DT_BOOL ? e->m->i8 : module_type(e->m, dtype);
@@ -43,6 +45,8 @@ static LLVMValueRef buffer_pointer(Emit *e, const Buffer *b)
         die("kernel %s has no buffer %s", k->name, b->name);
     if (e->temps[t])
         return e->temps[t];
+    /* Allocas go to the entry block: SROA takes them from there only, and one
+     * in a loop would eat the stack. */
     LLVMBasicBlockRef here = LLVMGetInsertBlock(builder(e));
     LLVMValueRef first = LLVMGetFirstInstruction(e->entry);
     if (first)
@@ -75,6 +79,7 @@ static LLVMValueRef load_at(Emit *e, const Buffer *b, LLVMValueRef pointer,
 {
     LLVMTypeRef type = with_lanes(memory_type(e, b->dtype), lanes);
     LLVMValueRef v = LLVMBuildLoad2(builder(e), type, pointer, "");
+    /* The element's alignment for vectors, too: a row may start anywhere. */
     LLVMSetAlignment(v, (unsigned)dtype_size(b->dtype));
     if (b->dtype == DT_BOOL)
         v = LLVMBuildICmp(builder(e), LLVMIntNE, v, LLVMConstNull(type), "");
@@ -293,6 +298,7 @@ static LLVMValueRef emit_cast(Emit *e, const Expr *x, LLVMValueRef p,
         return dtype_is_signed(from) ? LLVMBuildSIToFP(b, p, type, "")
                                      : LLVMBuildUIToFP(b, p, type, "");
     if (from_float) {
+        /* Plain fptosi is poison out of range. */
         const char *name = dtype_is_signed(to) ? "llvm.fptosi.sat"
                                                : "llvm.fptoui.sat";
         LLVMTypeRef types[] = {type, LLVMTypeOf(p)};
@@ -563,7 +569,8 @@ static LLVMValueRef emit_vector(Emit *e, Memo *memo, const Expr *x)
 void emit_store(Emit *e, const Stmt *s)
 {
     Memo memo = {0};
-    const Expr *value = math_expand(e->m->arena, s->value, e->kernel->fused_math);
+    const Expr *value =
+        math_expand(e->m->arena, s->value, e->kernel->fused_math);
     const Buffer *b = s->buffer;
     int64_t factor = 0;
     if (!e->lanes) {
@@ -596,8 +603,8 @@ void emit_store(Emit *e, const Stmt *s)
 LLVMValueRef emit_condition(Emit *e, const Expr *cond)
 {
     Memo memo = {0};
-    LLVMValueRef v =
-        emit_scalar(e, &memo, math_expand(e->m->arena, cond, e->kernel->fused_math));
+    LLVMValueRef v = emit_scalar(
+        e, &memo, math_expand(e->m->arena, cond, e->kernel->fused_math));
     ptrmap_free(&memo.scalar);
     ptrmap_free(&memo.vector);
     return v;

@@ -40,6 +40,8 @@ static void counted_loop(Emit *e, const Stmt *s, LLVMValueRef begin,
     LLVMAddIncoming(i, &begin, &before, 1);
     emit_bind(e, s->var, i);
     body(e, s);
+    /* The test is at the bottom, since no range is empty: stmt_for drops loops
+     * of extent 0. */
     LLVMValueRef next = LLVMBuildNSWAdd(b, i, module_int(e->m, step), "");
     LLVMValueRef more = LLVMBuildICmp(b, LLVMIntSLT, next, end, "");
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(b);
@@ -71,6 +73,8 @@ static void emit_vector_loop(Emit *e, const Stmt *s)
 {
     int lanes = target_lanes(e->m->target, 4);
     int64_t full = s->extent / lanes, at = 0;
+    /* Few full vectors are written out, and so is what is left, in pieces of
+     * half, quarter ... the width: no scalar loop at the end. */
     const int64_t most_unrolled = 8;
     if (full > most_unrolled) {
         counted_loop(e, s, module_int(e->m, 0),
@@ -313,6 +317,7 @@ void emit_kernel(Module *m, const Kernel *kernel)
     LLVMValueRef f = e.function =
         LLVMAddFunction(m->module, kernel->name, module_kernel_type(m));
     common_attributes(&e, f);
+    /* On a page of its own, for the same reason as the section. */
     LLVMSetAlignment(f, 4096);
     e.run = LLVMGetParam(f, 0);
     e.args = LLVMGetParam(f, 1);

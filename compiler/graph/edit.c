@@ -128,13 +128,6 @@ void graph_remove_node(Graph *g, Node *node)
     map_set(&g->node_names, node->name, NULL);
 }
 
-void graph_remove_constant(Graph *g, Tensor *tensor)
-{
-    if (!tensor->value || tensor->users.count || tensor->is_output)
-        die("tensor %s cannot be removed as a constant", tensor->name);
-    unlist_tensor(g, tensor);
-}
-
 void graph_move_before(Graph *g, Node *node, Node *before)
 {
     if (node == before)

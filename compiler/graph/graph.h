@@ -128,8 +128,6 @@ void graph_set_input(Graph *g, Node *node, int index, Tensor *tensor);
  * output: the caller keeps the node. */
 bool graph_replace(Graph *g, Tensor *from, Tensor *to);
 void graph_remove_node(Graph *g, Node *node); /* outputs must be unused */
-/* Takes a constant without users out of the graph. */
-void graph_remove_constant(Graph *g, Tensor *tensor);
 /* Inserts `node` (already added) right before `before` in the list. */
 void graph_move_before(Graph *g, Node *node, Node *before);
 void graph_add_source(Graph *g, Node *to, const Node *from);

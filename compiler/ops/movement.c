@@ -251,6 +251,7 @@ static SliceAxis slice_axis(int64_t length, int64_t start, int64_t end,
         return (SliceAxis){start, step,
                            room > 0 ? (room + step - 1) / step : 0};
     }
+    /* Backwards: from the last element at most, to before the first. */
     start = clamp(start, -1, length - 1);
     end = clamp(end, -1, length - 1);
     int64_t room = start - end;

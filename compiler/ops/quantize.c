@@ -75,6 +75,7 @@ static void define_dequantize(DefineContext *c)
     stage_begin(&b, c->def, c->out[0]);
     Arena *a = b.arena;
     DType to = c->out[0]->dtype;
+    /* In i32, where the difference of any two stored values fits. */
     const Expr *x = expr_cast(a, DT_I32, read_same(&b, c->in[0]));
     if (node_has_input(c->node, 2))
         x = expr_sub(a, x, expr_cast(a, DT_I32, read_param(&b, c, 2)));
@@ -123,6 +124,8 @@ static void define_quantize(DefineContext *c)
     DType to = c->out[0]->dtype;
     const Expr *scale = read_param(&b, c, 1);
     const Expr *x = expr_cast(a, scale->dtype, read_same(&b, c->in[0]));
+    /* A division: a product with 1 / scale would send some ties the other
+     * way. */
     x = expr_unary(a, EX_ROUND, expr_div(a, x, scale));
     if (node_has_input(c->node, 2))
         x = expr_add(a, x, expr_cast(a, x->dtype, read_param(&b, c, 2)));

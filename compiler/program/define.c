@@ -170,7 +170,8 @@ static void drop_unused(Composer *c)
     ptrmap_free(&used);
 }
 
-const char *define_group_name(Arena *arena, const Group *group)
+/* Stable and fit for an identifier: operators and result shape. */
+static const char *group_name(Arena *arena, const Group *group)
 {
     enum { MAX_NAMED = 4 };
     const Node *last = group->nodes.data[group->nodes.count - 1];
@@ -202,21 +203,13 @@ bool define_group(Arena *arena, Diag *diag, const Graph *g, const Group *group,
 
     (void)g;
     *out = (GroupDefinition){0};
-    out->def = definition_new(arena, define_group_name(arena, group));
+    out->def = definition_new(arena, group_name(arena, group));
     for (int i = 0; i < group->nodes.count; i++)
         ok &= add_node(&c, diag, group->nodes.data[i]);
     ptrmap_free(&c.buffers);
     if (ok)
         drop_unused(&c);
     return ok;
-}
-
-Definition *program_define_group(Arena *arena, const Graph *g,
-                                 const Group *group)
-{
-    GroupDefinition out;
-
-    return define_group(arena, g->diag, g, group, &out) ? out.def : NULL;
 }
 
 Tensor *binding_find(const GroupDefinition *d, const char *name)

@@ -23,7 +23,5 @@ Tensor *binding_find(const GroupDefinition *d, const char *name);
  * take its storage, as each element is read only for the element of the
  * same index of the result. */
 bool *define_in_place(Arena *arena, const GroupDefinition *d);
-/* Stable and fit for an identifier: operators and result shape. */
-const char *define_group_name(Arena *arena, const Group *group);
 
 #endif

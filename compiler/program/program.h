@@ -65,9 +65,6 @@ typedef struct Program {
  * lets `schedule_choose` schedule it, lowers, shares equal kernels. */
 Program *program_build(Arena *arena, Diag *diag, Graph *g,
                        const Target *target, ScheduleMode mode);
-/* The definition of one group: composes the nodes' definitions. */
-Definition *program_define_group(Arena *arena, const Graph *g,
-                                 const Group *group);
 /* Places all buffers: live ranges, aliases (reshapes, in place), then
  * best-fit by size. Sets offsets, arena_bytes and arena_bound. Every
  * offset is a multiple of 64. */

@@ -457,8 +457,9 @@ static void zero_border(Lower *lw, const Buffer *b, int place, bool high,
             start = l->lo[x];
         }
         vars[i] = fresh_var(lw, "b");
-        const Expr *at = extents[i] == 1 ? expr_int(a, start)
-                                         : expr_add_int(a, expr_var(a, vars[i]), start);
+        const Expr *at = extents[i] == 1
+                             ? expr_int(a, start)
+                             : expr_add_int(a, expr_var(a, vars[i]), start);
         offset = expr_add(a, expr_mul_int(a, at, stride), offset);
         stride *= whole;
     }

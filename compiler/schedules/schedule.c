@@ -111,7 +111,7 @@ StageState *schedule_stage(const Schedule *s, const char *name)
     return NULL;
 }
 
-LoopAxis *stage_axis(const StageState *st, const char *name)
+static LoopAxis *stage_axis(const StageState *st, const char *name)
 {
     for (int i = 0; i < st->leaves.count; i++)
         if (strcmp(st->leaves.data[i]->name, name) == 0)
@@ -248,8 +248,8 @@ static bool split(Schedule *s, const char *stage, const char *axis,
         st->leaves.data[i] = st->leaves.data[i - 1];
     st->leaves.data[at] = outer;
     st->leaves.data[at + 1] = inner;
-    return schedule_record(s, "%s %s %s %lld", even ? "split_even" : "split", stage,
-                  axis, (long long)factor);
+    return schedule_record(s, "%s %s %s %lld", even ? "split_even" : "split",
+                           stage, axis, (long long)factor);
 }
 
 bool schedule_split(Schedule *s, const char *stage, const char *axis,
@@ -496,12 +496,6 @@ bool schedule_fused_math(Schedule *s)
 {
     s->fused_math = true;
     return schedule_record(s, "fused_math");
-}
-
-int schedule_leaf_count(const Schedule *s, const char *stage)
-{
-    const StageState *st = schedule_stage(s, stage);
-    return st ? st->leaves.count : 0;
 }
 
 void schedule_print_trace(Str *out, const Schedule *s)

@@ -67,8 +67,6 @@ bool schedule_fused_math(Schedule *s);
 void schedule_print_trace(Str *out, const Schedule *s);
 /* Applies the lines of a printed trace. */
 bool schedule_replay(Schedule *s, const char *trace);
-/* The stage's leaf axes in loop order; for templates. */
-int schedule_leaf_count(const Schedule *s, const char *stage);
 
 /* Lowers to loops. Deterministic: the same definition text and trace give
  * the same hash. */

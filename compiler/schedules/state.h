@@ -55,7 +55,6 @@ struct Schedule {
 };
 
 StageState *schedule_stage(const Schedule *s, const char *name);
-LoopAxis *stage_axis(const StageState *st, const char *name);
 /* Position among the leaves, -1 when not a leaf. */
 int stage_leaf_index(const StageState *st, const LoopAxis *axis);
 /* Puts a stage (already in s->def) at place `at` of the stage list. */

@@ -92,6 +92,7 @@ static bool has_axis(const Stage *s, const char *name)
 
 void stage_begin(StageBuilder *b, Definition *def, Buffer *out)
 {
+    /* Names for people: as of matrices, and of images for four axes. */
     static const char *const names[5][MAX_RANK] = {
         {"i"},
         {"i"},
@@ -123,6 +124,7 @@ const Expr *stage_reduce(StageBuilder *b, int64_t extent, const char *name)
     Stage *s = b->stage;
     if (s->reduce_count == MAX_RANK)
         die("stage %s has too many reduction axes", s->name);
+    /* Names must differ within a stage, as the printed form is read back. */
     while (has_axis(s, name))
         name = arena_printf(b->arena, "%s_r", name);
     Axis *axis = &s->reduce[s->reduce_count++];
@@ -163,6 +165,8 @@ void stage_end_tuple(StageBuilder *b, const Reducer *reducer,
     vec_push(b->arena, &b->def->stages, s);
 }
 
+/* What loses against every element: where max (or min, with want_max)
+ * starts. */
 static const Expr *lowest(Arena *a, DType dtype, bool want_max)
 {
     if (dtype_is_float(dtype))
@@ -176,6 +180,25 @@ static const Expr *lowest(Arena *a, DType dtype, bool want_max)
                                   : (int64_t)(UINT64_MAX >> (64 - bits)));
     int64_t top = (int64_t)(UINT64_MAX >> (65 - bits));
     return expr_const_int(a, dtype, want_max ? top : -top - 1);
+}
+
+/* Operand `i` as an expression, for `combine`. */
+static const Expr *reducer_operand(Arena *a, const Reducer *r, int i,
+                                   bool is_rhs)
+{
+    /* Operands keep their element type, unlike loop variables. */
+    Expr *x = ARENA_NEW(a, Expr);
+    x->kind = EX_VAR;
+    x->dtype = r->dtype[i];
+    x->var = is_rhs ? r->rhs[i] : r->lhs[i];
+    return x;
+}
+
+static const Expr *reducer_value_pair(Arena *a, const Reducer *r, int i,
+                                      ExprKind kind)
+{
+    return expr_binary(a, kind, reducer_operand(a, r, i, false),
+                       reducer_operand(a, r, i, true));
 }
 
 const Reducer *reducer_simple(Arena *a, const char *name, DType dtype)
@@ -201,23 +224,6 @@ const Reducer *reducer_simple(Arena *a, const char *name, DType dtype)
         return r;
     }
     die("no reducer is called %s", name);
-}
-
-const Expr *reducer_operand(Arena *a, const Reducer *r, int i, bool is_rhs)
-{
-    /* Operands keep their element type, unlike loop variables. */
-    Expr *x = ARENA_NEW(a, Expr);
-    x->kind = EX_VAR;
-    x->dtype = r->dtype[i];
-    x->var = is_rhs ? r->rhs[i] : r->lhs[i];
-    return x;
-}
-
-const Expr *reducer_value_pair(Arena *a, const Reducer *r, int i,
-                               ExprKind kind)
-{
-    return expr_binary(a, kind, reducer_operand(a, r, i, false),
-                       reducer_operand(a, r, i, true));
 }
 
 const Reducer *reducer_arg(Arena *a, DType value, bool is_max,
@@ -246,6 +252,7 @@ const Reducer *reducer_arg(Arena *a, DType value, bool is_max,
     const Expr *equal = expr_binary(a, EX_EQ, lv, rv);
     const Expr *wins_tie = select_last ? expr_binary(a, EX_LT, li, ri)
                                        : expr_binary(a, EX_LT, ri, li);
+    /* Partial results that saw no element yet lose, on this side, too. */
     const Expr *real = expr_binary(a, EX_LE, expr_int(a, 0), ri);
     const Expr *take = expr_binary(
         a, EX_AND, real,
@@ -267,14 +274,6 @@ Buffer *definition_find_buffer(const Definition *def, const char *name)
     return NULL;
 }
 
-Stage *definition_find_stage(const Definition *def, const char *name)
-{
-    for (int i = 0; i < def->stages.count; i++)
-        if (strcmp(def->stages.data[i]->name, name) == 0)
-            return def->stages.data[i];
-    return NULL;
-}
-
 Stage *definition_producer(const Definition *def, const Buffer *buffer)
 {
     for (int i = 0; i < def->stages.count; i++) {
@@ -292,6 +291,7 @@ static double expr_flops(const Expr *x)
     if (x->kind == EX_READ || x->kind == EX_LOAD)
         return 0;
     double n = x->kind >= EX_NEG && dtype_is_float(x->dtype) ? 1 : 0;
+    /* Moving and choosing is not counted as work, as usual for models. */
     if (x->kind == EX_CAST || x->kind == EX_BITCAST || x->kind == EX_SELECT)
         n = 0;
     for (int i = 0; i < x->count; i++)

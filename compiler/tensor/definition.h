@@ -81,14 +81,8 @@ void stage_end_tuple(StageBuilder *b, const Reducer *reducer,
 const Reducer *reducer_arg(Arena *arena, DType value, bool is_max,
                            bool select_last);
 const Reducer *reducer_simple(Arena *arena, const char *name, DType dtype);
-/* Operand `i` of a reducer as an expression, for its `combine`. */
-const Expr *reducer_operand(Arena *arena, const Reducer *reducer, int i,
-                            bool is_rhs);
-const Expr *reducer_value_pair(Arena *arena, const Reducer *reducer, int i,
-                               ExprKind kind);
 
 Buffer *definition_find_buffer(const Definition *def, const char *name);
-Stage *definition_find_stage(const Definition *def, const char *name);
 /* The stage that writes `buffer`, NULL for inputs. */
 Stage *definition_producer(const Definition *def, const Buffer *buffer);
 /* Arithmetic work of one evaluation: floating multiplies and adds. */

@@ -40,6 +40,8 @@ static Expr *node(Arena *a, ExprKind kind, DType dtype, int count)
     return x;
 }
 
+/* Brought into the range of the type here, so that equal constants are equal
+ * as int64_t. */
 const Expr *expr_const_int(Arena *a, DType dtype, int64_t value)
 {
     if (dtype_is_float(dtype))
@@ -84,6 +86,7 @@ const Expr *expr_const(Arena *a, DType dtype, double value)
     if (!dtype_is_float(dtype))
         return expr_const_int(a, dtype, (int64_t)value);
     Expr *x = node(a, EX_FLOAT, dtype, 0);
+    /* Rounded once, here: from now on the double is exactly the f32. */
     x->f = dtype == DT_F64 ? value : (double)(float)value;
     return x;
 }
@@ -155,6 +158,7 @@ static const Expr *fold_ints(Arena *a, ExprKind kind, DType dtype, int64_t x,
 static const Expr *fold_binary(Arena *a, ExprKind kind, const Expr *x,
                                const Expr *y)
 {
+    /* Constants are int64_t, which large u64 ones do not fit. */
     if (x->kind == EX_INT && y->kind == EX_INT && x->dtype != DT_U64) {
         const Expr *c = fold_ints(a, kind, x->dtype, x->i, y->i);
         if (c)
@@ -172,6 +176,8 @@ static const Expr *fold_binary(Arena *a, ExprKind kind, const Expr *x,
         if (y->kind == EX_INT)
             return y->i ? y : x;
     }
+    /* Floats keep x + 0, which is not x for -0, and x * 0, which is not 0 for
+     * infinity and NaN; only a factor or divisor of 1 goes. */
     bool ints = !dtype_is_float(x->dtype);
     switch (kind) {
     case EX_ADD:
@@ -187,6 +193,7 @@ static const Expr *fold_binary(Arena *a, ExprKind kind, const Expr *x,
     case EX_SUB:
         if (ints && expr_is_int(y, 0))
             return x;
+        /* As a sum, whose constants the rule above joins. */
         if (ints && y->kind == EX_INT && y->i != INT64_MIN &&
             x->dtype == DT_I64)
             return expr_binary(a, EX_ADD, x,
@@ -275,6 +282,7 @@ const Expr *expr_cast(Arena *a, DType dtype, const Expr *x)
         return x;
     if (x->kind == EX_INT && !dtype_is_float(dtype) && dtype != DT_U64)
         return expr_const_int(a, dtype, x->i);
+    /* Where f32 holds the integer exactly. */
     if (x->kind == EX_INT && dtype_is_float(dtype) &&
         llabs((long long)x->i) < 1 << 24)
         return expr_const(a, dtype, (double)x->i);
@@ -345,6 +353,7 @@ bool expr_equal(const Expr *x, const Expr *y)
     case EX_INT:
         return x->i == y->i;
     case EX_FLOAT:
+        /* By bits: 0 is not -0, and a NaN equals itself. */
         return memcmp(&x->f, &y->f, sizeof x->f) == 0;
     case EX_VAR:
         return x->var == y->var;
@@ -404,6 +413,8 @@ const Expr *expr_rebuild(Arena *a, const Expr *x, const Expr *const *arg,
     }
 }
 
+/* Remembers results: expressions share operands, and a walk of every path
+ * through them would take exponential time. */
 static const Expr *rewrite(ExprSubst *s, PtrMap *memo, const Expr *x)
 {
     const Expr *known = ptrmap_get(memo, x);

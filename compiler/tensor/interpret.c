@@ -84,6 +84,9 @@ static Cell load(Interp *in, const Expr *x)
     return (Cell){.i = array_get_int(&view, at)};
 }
 
+/* Arithmetic runs in double and is rounded after each operation. For + - * /
+ * and the square root that is f32's own result, bit for bit, since a double
+ * has more than twice the digits and two to spare. */
 static double round_to(DType dtype, double f)
 {
     return dtype == DT_F64 ? f : (double)(float)f;
@@ -105,6 +108,8 @@ static int64_t wrap(DType dtype, uint64_t v)
     }
 }
 
+/* Saturates, and NaN gives 0, as generated code does on every target: C leaves
+ * both undefined. */
 static int64_t float_to_int(DType dtype, double f)
 {
     int bits = (int)dtype_size(dtype) * 8;
@@ -192,6 +197,7 @@ static uint64_t int_binary(Interp *in, const Expr *x, int64_t p, int64_t q)
 {
     bool s = dtype_is_signed(x->dtype);
     uint64_t up = (uint64_t)p, uq = (uint64_t)q;
+    /* Generated code would trap or give anything: a fault of the kernel. */
     if ((x->kind == EX_DIV || x->kind == EX_MOD) && q == 0) {
         if (!in->failed)
             diag_error(in->diag, "kernel %s divides an integer by zero",
@@ -209,6 +215,7 @@ static uint64_t int_binary(Interp *in, const Expr *x, int64_t p, int64_t q)
     case EX_DIV: {
         if (!s)
             return up / uq;
+        /* The most negative number divided by -1 traps on x86. */
         int64_t d = q == -1 ? (int64_t)(0 - up) : p / q;
         int64_t r = q == -1 ? 0 : p % q;
         return (uint64_t)(r && (r < 0) != (q < 0) ? d - 1 : d);
@@ -336,8 +343,10 @@ static Cell eval_anew(Interp *in, const Expr *x)
         return cast(in, x);
     case EX_BITCAST:
         return bitcast(in, x);
+    /* Only the side that is taken: the other may load out of bounds. */
     case EX_SELECT:
         return eval(in, x->arg[eval(in, x->arg[0]).i ? 1 : 2]);
+    /* With one rounding; through double there would be two. */
     case EX_FMA: {
         double p = eval(in, x->arg[0]).f, q = eval(in, x->arg[1]).f;
         double r = eval(in, x->arg[2]).f;
@@ -346,6 +355,7 @@ static Cell eval_anew(Interp *in, const Expr *x)
                                : (double)fmaf((float)p, (float)q,
                                               (float)r)};
     }
+    /* Lowering turns every read into a load. */
     case EX_READ:
         die("kernel %s holds a read", in->kernel->name);
     default:
@@ -401,6 +411,7 @@ static void execute(Interp *in, const Stmt *s)
             execute(in, s->list.data[i]);
         return;
     case STMT_IF:
+        /* What earlier statements computed is out of date. */
         in->stamp++;
         if (eval(in, s->cond).i)
             execute(in, s->body);
@@ -421,6 +432,7 @@ static void execute(Interp *in, const Stmt *s)
             to->written[at] = 1;
         return;
     }
+    /* Parallel, vector and unrolled loops mean what a serial one does. */
     case STMT_FOR: {
         int64_t i = 0;
         ptrmap_set(&in->values, s->var, &i);
@@ -445,6 +457,8 @@ bool kernel_interpret(const Kernel *k, void *const *data, Diag *diag)
         s->data = is_param ? data[i]
                            : arena_alloc_array(in.arena, (size_t)s->size,
                                                dtype_size(s->buffer->dtype));
+        /* Temporaries hold garbage at first: a read before the write is a
+         * fault. */
         if (s->buffer->role == BUF_TEMP)
             s->written = arena_alloc(in.arena, (size_t)s->size);
     }

@@ -22,6 +22,7 @@ Stmt *stmt_block(Arena *a)
 Stmt *stmt_for(Arena *a, LoopKind kind, const Var *var, int64_t extent,
                Stmt *body)
 {
+    /* Code generators may rely on every loop running once at least. */
     if (extent == 0)
         return stmt(a, STMT_BLOCK);
     Stmt *s = stmt(a, STMT_FOR);
@@ -205,6 +206,8 @@ static void verify_expr(const Check *c, const Expr *x)
         verify_expr(c, x->arg[i]);
 }
 
+/* `around` is the innermost loop's kind: the lanes of a vector loop cannot
+ * branch apart into loops of their own. */
 static void verify_stmt(Check *c, const Stmt *s, LoopKind around)
 {
     switch (s->kind) {
@@ -227,6 +230,8 @@ static void verify_stmt(Check *c, const Stmt *s, LoopKind around)
         if (around == LOOP_VECTOR)
             die("%s: loop %s inside a vector loop", c->kernel->name,
                 s->var->name);
+        /* A task calls no other: the pool's threads never wait for each other
+         * inside one. */
         if (s->loop == LOOP_PARALLEL && c->depth)
             die("%s: parallel loop %s is not outermost", c->kernel->name,
                 s->var->name);

@@ -17,6 +17,7 @@ typedef struct Parser {
     Vec(const Var *) vars; /* in scope */
 } Parser;
 
+/* The first failure is the one reported: what follows from it is noise. */
 static void fail(Parser *in, const char *expected)
 {
     if (in->failed)
@@ -106,6 +107,8 @@ static Buffer *find_buffer(Parser *in, const char *name)
 
 static const Expr *expression(Parser *in);
 
+/* What a failed parse returns, so that callers may go on and look at `failed`
+ * where it suits them. */
 static const Expr *zero(Parser *in)
 {
     return expr_int(in->arena, 0);
@@ -113,6 +116,7 @@ static const Expr *zero(Parser *in)
 
 static const Expr *number(Parser *in)
 {
+    /* Numbers without a point, an exponent or a name are integers. */
     const char *q = in->p;
     bool is_float = false;
     if (*q == '-')
@@ -386,6 +390,7 @@ static const Reducer *reducer(Parser *in, DType d)
 static void stage(Parser *in, Definition *def)
 {
     Stage *s = ARENA_NEW(in->arena, Stage);
+    /* Axes are in scope in their own stage. */
     in->vars.count = 0;
     do {
         Buffer *b = find_buffer(in, word(in));

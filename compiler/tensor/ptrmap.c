@@ -9,6 +9,8 @@
 static size_t slot(const PtrMap *map, const void *key)
 {
     uint64_t h = (uint64_t)(uintptr_t)key * 0x9e3779b97f4a7c15u;
+    /* Pointers are aligned, and the low bits of a product depend on the low
+     * bits of its factors only: take higher ones. */
     size_t i = (size_t)(h >> 20) & (map->capacity - 1);
     while (map->keys[i] && map->keys[i] != key)
         i = (i + 1) & (map->capacity - 1);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* More than an index of any kernel has; an expression with more stays as it
+ * is. */
 enum { MAX_TERMS = 48 };
 
 typedef struct Term {
@@ -84,6 +86,8 @@ static Interval linear_interval(const Ranges *r, const Linear *l)
 static bool linearize_division(const Ranges *r, const Expr *x,
                                int64_t factor, Linear *l)
 {
+    /* x = c * whole + rest, hence x / c = whole + rest / c and x % c = rest %
+     * c. On the heap, as divisions nest. */
     Linear *whole = calloc(2, sizeof *whole), *rest = whole + 1;
     int64_t c = x->arg[1]->i;
     Linear *numerator = calloc(1, sizeof *numerator);
@@ -132,6 +136,7 @@ static bool linearize_division(const Ranges *r, const Expr *x,
     return ok;
 }
 
+/* What is not linear itself may hold index expressions. */
 static const Expr *simplify_args(const Ranges *r, const Expr *x)
 {
     if (x->kind != EX_READ && x->kind != EX_LOAD && x->kind != EX_SELECT &&
@@ -215,6 +220,8 @@ static void join_divisions(const Ranges *r, Linear *l)
     }
 }
 
+/* In loop order, so that equal sums become equal text, and what belongs to
+ * outer loops stands together and can be moved out. */
 static const Expr *rebuild(const Ranges *r, Linear *l)
 {
     join_divisions(r, l);

@@ -66,7 +66,8 @@ Compiled compile_graph(Arena *arena, Graph *source, const char *target,
     return c;
 }
 
-Array *input_values(Arena *arena, const Graph *g, int index)
+/* Deterministic values for graph input `index`. */
+static Array *input_values(Arena *arena, const Graph *g, int index)
 {
     const TensorType *type = &g->inputs.data[index]->type;
     int64_t dims[MAX_RANK];

@@ -13,7 +13,7 @@ typedef struct Compiled {
     Graph *graph;  /* after the passes */
     Program *program;
     const Target *target;
-    Array *const *inputs; /* NULL: those of input_values */
+    Array *const *inputs; /* NULL: made by a fixed sequence */
 } Compiled;
 
 /* Parses the text; inputs of unknown content get values from a fixed
@@ -24,14 +24,12 @@ Compiled compile_text(Arena *arena, const char *text, const char *target,
                       const PassOptions *options, bool naive);
 Compiled compile_graph(Arena *arena, Graph *source, const char *target,
                        const PassOptions *options, bool naive);
-/* Deterministic values for graph input `index`. */
-Array *input_values(Arena *arena, const Graph *g, int index);
 /* Every step through kernel_interpret; returns the outputs, row-major. */
 Array **run_interpreted(Compiled *c);
 /* The same through a shared object made by `codegen`. */
 Array **run_compiled_c(Compiled *c, const char *dir);
 /* Every node of the source graph through its oracle. `inputs` may be NULL:
- * those of input_values. */
+ * values of a fixed sequence. */
 Array **run_reference(Arena *arena, const Graph *source, Array *const *inputs);
 /* |a - b| <= tolerance * (rms(b) + |b|), integers exactly. */
 void check_close(const char *what, const Array *got, const Array *want,
