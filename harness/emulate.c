@@ -121,6 +121,17 @@ static bool collect_outputs(Arena *arena, const Launch *launch,
     return true;
 }
 
+/* As runtime/bare.c compares them. */
+static const char *facts_text(Arena *arena, const ArtifactInfo *info)
+{
+    Facts facts = manifest_facts(info);
+    const char *text = "";
+    for (int i = 0; i < FACT_COUNT; i++)
+        text = arena_printf(arena, "%s%016llx", text,
+                            (unsigned long long)facts.item[i]);
+    return text;
+}
+
 static json_t *run_in(Arena *arena, const Target *target, const Launch *launch,
                       const char *work, int *code, Str *failure)
 {
@@ -137,6 +148,7 @@ static json_t *run_in(Arena *arena, const Target *target, const Launch *launch,
     Words argv = {0};
     vec_push(arena, &argv, target->emulator);
     vec_push(arena, &argv, program);
+    vec_push(arena, &argv, facts_text(arena, &info));
     vec_push(arena, &argv,
              arena_printf(arena, "%s/weights.bin", launch->artifact));
     vec_push(arena, &argv,

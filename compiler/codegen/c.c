@@ -13,6 +13,7 @@
 
 #include "base/hash.h"
 #include "codegen/c.h"
+#include "codegen/facts.h"
 #include "runtime/abi.h"
 
 extern char **environ;
@@ -52,6 +53,20 @@ static void emit_argument(Str *out, const ProgramBuffer *b)
         str_addf(out, "(void *)(%s + %" PRId64 ")", bases[b->kind], b->offset);
 }
 
+static void emit_facts(Str *out, const Program *p)
+{
+    Facts facts = program_facts(p);
+
+    str_addf(out,
+             "extern const uint64_t assay_model_facts[%d];\n"
+             "const uint64_t assay_model_facts[%d] = {",
+             FACT_COUNT, FACT_COUNT);
+    for (int i = 0; i < FACT_COUNT; i++)
+        str_addf(out, "%s\n    UINT64_C(0x%016" PRIx64 ")", i ? "," : "",
+                 facts.item[i]);
+    str_add(out, "};\n\n");
+}
+
 void c_emit_model(Str *out, const Program *p)
 {
     Arena *scratch = arena_new();
@@ -61,11 +76,12 @@ void c_emit_model(Str *out, const Program *p)
                  c_kernel_symbol(scratch, p->kernels.data[i].kernel));
     str_addf(out,
              "\nextern const int32_t assay_model_abi;\n"
-             "const int32_t assay_model_abi = %d;\n\n"
-             "void assay_model_run(const AssayRun *run);\n"
-             "void assay_model_run(const AssayRun *run)\n{\n"
-             "    (void)run;\n",
+             "const int32_t assay_model_abi = %d;\n\n",
              ASSAY_ABI_VERSION);
+    emit_facts(out, p);
+    str_add(out, "void assay_model_run(const AssayRun *run);\n"
+                 "void assay_model_run(const AssayRun *run)\n{\n"
+                 "    (void)run;\n");
     for (int s = 0; s < p->steps.count; s++) {
         const ProgramStep *step = &p->steps.data[s];
         str_add(out, "    {\n        void *const args[] = {");

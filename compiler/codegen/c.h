@@ -7,7 +7,7 @@
 /* Types and functions that every generated file starts with. */
 void c_emit_preamble(Str *out);
 void c_emit_kernel(Str *out, const Kernel *kernel);
-/* assay_model_run and assay_model_abi. */
+/* assay_model_run, assay_model_abi and assay_model_facts. */
 void c_emit_model(Str *out, const Program *program);
 /* The kernel's function: its name where that is a plain identifier,
  * otherwise one made from it. */
