@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "base/cleanup.h"
 #include "harness/compare.h"
 #include "harness/gbench.h"
 #include "harness/peak.h"
@@ -284,6 +285,7 @@ static int run_artifact(const RunOptions *o)
 
 int main(int argc, char **argv)
 {
+    cleanup_start();
     RunOptions o = parse_options(argc, argv);
     return o.peak ? report_peak(o.threads) : run_artifact(&o);
 }

@@ -1,7 +1,6 @@
 #include "harness/common.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <ftw.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,7 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/process.h"
+#include "base/replace.h"
 
 int bad_input(const char *format, ...)
 {
@@ -105,7 +106,10 @@ char *make_temp_folder(Arena *arena)
     const char *parent = getenv("TMPDIR");
     char *path = arena_printf(arena, "%s/assay-XXXXXX",
                               parent && *parent ? parent : "/tmp");
-    return mkdtemp(path);
+    if (!mkdtemp(path))
+        return NULL;
+    cleanup_add_path(path);
+    return path;
 }
 
 static int remove_entry(const char *path, const struct stat *info, int flag,
@@ -118,39 +122,22 @@ static int remove_entry(const char *path, const struct stat *info, int flag,
 void remove_temp_folder(const char *path)
 {
     nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    cleanup_forget_path(path);
 }
 
 /* ---- files ------------------------------------------------------------ */
 
 bool write_file(const char *path, const char *text, size_t size, Str *error)
 {
-    char *temporary;
-    if (asprintf(&temporary, "%s.%d.tmp", path, (int)getpid()) < 0)
-        return false;
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    bool ok = fd >= 0;
-    for (size_t at = 0; ok && at < size;) {
-        ssize_t wrote = write(fd, text + at, size - at);
-        if (wrote < 0 && errno == EINTR)
-            continue;
-        ok = wrote > 0;
-        at += wrote > 0 ? (size_t)wrote : 0;
+    Replacement r;
+    bool ok = replace_begin(&r, path);
+    if (ok) {
+        ok = fwrite(text, 1, size, r.file) == size && !fflush(r.file) &&
+             (!fsync(fileno(r.file)) || errno == EINVAL);
+        ok = replace_end(&r, ok);
     }
-    ok = ok && fsync(fd) == 0;
-    int fault = errno;
-    if (fd >= 0 && close(fd) && ok) {
-        ok = false;
-        fault = errno;
-    }
-    if (ok && rename(temporary, path)) {
-        ok = false;
-        fault = errno;
-    }
-    if (!ok) {
-        unlink(temporary);
-        str_addf(error, "cannot write %s: %s\n", path, strerror(fault));
-    }
-    free(temporary);
+    if (!ok)
+        str_addf(error, "cannot write %s: %s\n", path, strerror(errno));
     return ok;
 }
 

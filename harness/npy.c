@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/replace.h"
+
 static const struct {
     const char *descr;
     DType dtype;
@@ -160,8 +162,10 @@ static bool write_header(FILE *file, const Array *array)
     for (int i = 0; i < TYPE_COUNT; i++)
         if (types[i].dtype == array->dtype)
             descr = types[i].descr;
-    if (!descr)
+    if (!descr) {
+        errno = ENOTSUP;
         return false;
+    }
     Str header = {0};
     str_addf(&header, "{'descr': '%s', 'fortran_order': False, 'shape': (",
              descr);
@@ -186,16 +190,13 @@ static bool write_header(FILE *file, const Array *array)
 
 bool npy_write(const char *path, const Array *array, Str *error)
 {
-    FILE *file = fopen(path, "wb");
+    Replacement r;
     size_t bytes = array_bytes(array);
-    bool ok = file && write_header(file, array) &&
-              fwrite(array->data, 1, bytes, file) == bytes;
-    int fault = errno;
-    if (file && fclose(file) != 0 && ok) {
-        ok = false; /* a full disk may show at close only */
-        fault = errno;
-    }
+    bool ok =
+        replace_begin(&r, path) &&
+        replace_end(&r, write_header(r.file, array) &&
+                            fwrite(array->data, 1, bytes, r.file) == bytes);
     if (!ok)
-        str_addf(error, "cannot write %s: %s\n", path, strerror(fault));
+        str_addf(error, "cannot write %s: %s\n", path, strerror(errno));
     return ok;
 }

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/hash.h"
 #include "codegen/c.h"
 #include "codegen/facts.h"
@@ -162,6 +163,8 @@ static bool start_compiler(Arena *arena, Diag *diag, const char *cc,
     int error =
         posix_spawnp(pid, argv.data[0], &actions, NULL, argv.data, environ);
     posix_spawn_file_actions_destroy(&actions);
+    if (!error)
+        cleanup_add_child(*pid);
     return !error || diag_error(diag, "cannot run the C compiler \"%s\": %s",
                                 argv.data[0], strerror(error));
 }
@@ -177,6 +180,7 @@ static bool finish_compiler(Arena *arena, Diag *diag, const char *dir,
         if (errno != EINTR)
             return diag_error(diag, "waiting for the C compiler: %s",
                               strerror(errno));
+    cleanup_forget_child(pid);
     bool ok = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     if (!ok) {
         char *text = read_whole(log, &size);
