@@ -188,14 +188,13 @@ static bool check_outputs(Check *c, const ArtifactInfo *info, const char *dir,
     bool agrees = true;
     double worst_error = 0, worst_excess = 0, worst_sqnr = INFINITY;
     json_t *rows = json_array();
+    const char **names = runner_file_names(c->arena, info);
     for (int i = 0; i < c->graph->outputs.count; i++) {
         const Tensor *t = c->graph->outputs.data[i];
         const Array *wanted = c->reference.by_id[t->id];
         const char *file =
             arena_printf(c->arena, "%s/%s.npy", dir,
-                         runner_file_name(c->arena, i < info->output_count
-                                                        ? info->outputs[i].name
-                                                        : t->name));
+                         i < info->output_count ? names[i] : t->name);
         Array *got = npy_read(c->arena, file, reason);
         if (!got || !same_type(got, wanted)) {
             str_addf(reason, "output \"%s\": missing, or its type differs",
@@ -358,7 +357,8 @@ static const json_t *worst_layer(const json_t *row)
     const json_t *layers = json_object_get(row, "layers"), *worst = NULL;
     for (size_t i = 0; i < json_array_size(layers); i++) {
         const json_t *layer = json_array_get(layers, i);
-        if (!worst || number_of(layer, "sqnr_db") < number_of(worst, "sqnr_db"))
+        if (!worst ||
+            number_of(layer, "sqnr_db") < number_of(worst, "sqnr_db"))
             worst = layer;
     }
     return worst;

@@ -106,6 +106,7 @@ static bool collect_outputs(Arena *arena, const Launch *launch,
                             const ArtifactInfo *info, const char *work,
                             Str *failure)
 {
+    const char **names = runner_file_names(arena, info);
     for (int i = 0; i < info->output_count; i++) {
         const ArtifactValue *v = &info->outputs[i];
         Array *array = array_new(arena, v->dtype, v->rank, v->dims);
@@ -113,8 +114,8 @@ static bool collect_outputs(Arena *arena, const Launch *launch,
             str_addf(failure, "output \"%s\" is missing", v->name);
             return false;
         }
-        const char *path = arena_printf(arena, "%s/%s.npy", launch->output,
-                                        runner_file_name(arena, v->name));
+        const char *path =
+            arena_printf(arena, "%s/%s.npy", launch->output, names[i]);
         if (!npy_write(path, array, failure))
             return false;
     }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "base/hash.h"
@@ -175,9 +176,21 @@ bool runner_check_twice(Runner *r, json_t *report)
 
 /* ---- outputs ---------------------------------------------------------- */
 
-char *runner_file_name(Arena *arena, const char *name)
+/* Room for ".N.npy" and a temporary suffix in the 255 bytes of a file
+ * system's names. */
+enum { NAME_BYTES = 200 };
+
+static char *plain_name(Arena *arena, const char *name)
 {
-    char *file = arena_strdup(arena, *name ? name : "_");
+    size_t length = strlen(name);
+    if (length > NAME_BYTES) {
+        length = NAME_BYTES;
+        /* Not in the middle of a UTF-8 character. */
+        while (length && ((unsigned char)name[length] & 0xc0) == 0x80)
+            length--;
+    }
+    char *file =
+        length ? arena_strndup(arena, name, length) : arena_strdup(arena, "_");
     for (char *c = file; *c; c++)
         if ((unsigned char)*c < 0x80 && !isalnum((unsigned char)*c) &&
             !strchr("._-", *c))
@@ -187,12 +200,32 @@ char *runner_file_name(Arena *arena, const char *name)
     return file;
 }
 
+static bool is_taken(const char *const *names, int count, const char *name)
+{
+    for (int i = 0; i < count; i++)
+        if (!strcasecmp(names[i], name))
+            return true;
+    return false;
+}
+
+const char **runner_file_names(Arena *arena, const ArtifactInfo *info)
+{
+    const char **names =
+        ARENA_ARRAY(arena, const char *, info->output_count + 1);
+    for (int i = 0; i < info->output_count; i++) {
+        const char *plain = plain_name(arena, info->outputs[i].name);
+        names[i] = plain;
+        for (int n = 2; is_taken(names, i, names[i]); n++)
+            names[i] = arena_printf(arena, "%s.%d", plain, n);
+    }
+    return names;
+}
+
 bool runner_write_outputs(Runner *r, const char *dir)
 {
+    const char **names = runner_file_names(r->arena, r->info);
     for (int i = 0; i < r->info->output_count; i++) {
-        const char *path =
-            arena_printf(r->arena, "%s/%s.npy", dir,
-                         runner_file_name(r->arena, r->info->outputs[i].name));
+        const char *path = arena_printf(r->arena, "%s/%s.npy", dir, names[i]);
         if (!npy_write(path, r->outputs[i], r->error))
             return false;
     }
