@@ -136,7 +136,12 @@ static Array *read_array(Arena *arena, FILE *file, const char *path,
         return NULL;
     }
     fseek(file, start, SEEK_SET);
-    Array *array = array_new(arena, shape.dtype, shape.rank, shape.dims);
+    Array *array = array_try_new(arena, shape.dtype, shape.rank, shape.dims);
+    if (!array) {
+        str_addf(error, "%s: no memory for %lld bytes of data\n", path,
+                 (long long)need);
+        return NULL;
+    }
     if (fread(array->data, 1, (size_t)need, file) != (size_t)need) {
         str_addf(error, "%s: %s\n", path, strerror(errno));
         return NULL;

@@ -82,6 +82,20 @@ static bool assign_input(Runner *r, const char *assignment)
     return false;
 }
 
+/* A model may be larger than the machine it is run on. */
+static Array *make_array(Runner *r, const char *kind, const ArtifactValue *v,
+                         const int64_t *dims)
+{
+    Array *array = array_try_new(r->arena, v->dtype, v->rank, dims);
+    if (array)
+        return array;
+    str_addf(r->error, "no memory for %s \"%s\", which is %s", kind, v->name,
+             dtype_name(v->dtype));
+    add_dims(r->error, v->rank, dims);
+    str_add(r->error, "\n");
+    return NULL;
+}
+
 bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
                        uint64_t seed)
 {
@@ -99,9 +113,10 @@ bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
         const ArtifactValue *v = &info->inputs[i];
         if (r->inputs[i])
             continue;
-        Array *array = array_new(r->arena, v->dtype, v->rank, v->dims);
-        inputs_fill(array, seed, i);
-        r->inputs[i] = array;
+        r->inputs[i] = make_array(r, "input", v, v->dims);
+        if (!r->inputs[i])
+            return false;
+        inputs_fill(r->inputs[i], seed, i);
         if (r->chunks > 1) {
             str_addf(r->error,
                      "input \"%s\": give a file for each input "
@@ -121,7 +136,9 @@ bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
         }
         if (v->rank)
             dims[0] *= r->chunks;
-        r->outputs[i] = array_new(r->arena, v->dtype, v->rank, dims);
+        r->outputs[i] = make_array(r, "output", v, dims);
+        if (!r->outputs[i])
+            return false;
     }
     return true;
 }
@@ -266,7 +283,13 @@ static void tap_step(void *user, int32_t step, int32_t is_end)
         if (t->step != step)
             continue;
         Arena *arena = arena_new();
-        Array *array = array_new(arena, t->dtype, t->rank, t->dims);
+        Array *array = array_try_new(arena, t->dtype, t->rank, t->dims);
+        if (!array) {
+            str_addf(r->error, "no memory to write tensor \"%s\"\n", t->name);
+            run->ok = false;
+            arena_free(arena);
+            break;
+        }
         artifact_tap(r->artifact, t, array);
         const char *path =
             arena_printf(arena, "%s/tensor_%04d.npy", run->dir, i);

@@ -164,6 +164,7 @@ static AssayStatus allocate_arena(Artifact *a, AssayError *error)
     /* Whole huge pages where there is enough to fill some: fewer TLB
      * misses, and no page faults during the first run. */
     size_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : 4096;
+    /* arena_bytes is an int64_t: the sum cannot wrap. */
     size_t size = (bytes + align - 1) / align * align + align;
     char *data = mmap(NULL, size, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -49,11 +49,48 @@ static void long_names_fit(void **state)
     arena_free(arena);
 }
 
+/* The address sanitizer takes huge requests for mistakes. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+
+/* A shape too large for any machine is a message, not an abort. */
+static void no_memory_is_told(void **state)
+{
+    (void)state;
+    ArtifactValue small = {.name = "in", .dtype = DT_F32};
+    ArtifactValue big = {.name = "out",
+                         .dtype = DT_F32,
+                         .rank = 2,
+                         .dims = {INT64_C(1) << 25, INT64_C(1) << 25}};
+    const ArtifactInfo infos[] = {
+        {.input_count = 1, .inputs = &big},
+        {.input_count = 1,
+         .output_count = 1,
+         .inputs = &small,
+         .outputs = &big},
+    };
+    static const char *const words[] = {"input \"out\"", "output \"out\""};
+    for (int i = 0; i < 2; i++) {
+        Str error = {0};
+        Runner r = {.arena = arena_new(), .info = &infos[i], .error = &error};
+        assert_false(runner_set_inputs(&r, NULL, 0, 1));
+        assert_non_null(strstr(str_text(&error), "no memory"));
+        assert_non_null(strstr(str_text(&error), words[i]));
+        assert_non_null(strstr(str_text(&error), "f32[33554432,33554432]"));
+        str_free(&error);
+        arena_free(r.arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(file_names_are_unique),
         cmocka_unit_test(long_names_fit),
+        cmocka_unit_test(no_memory_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
