@@ -107,7 +107,11 @@ int cmd_compile(int argc, char **argv)
         /* "out/" means "out". */
         for (size_t n = strlen(optarg); n > 1 && optarg[n - 1] == '/'; n--)
             optarg[n - 1] = 0;
-        dir = optarg;
+        if (!*optarg)
+            return bad_input("-o: name the artifact's folder");
+        /* A link to a folder stands for the folder. */
+        dir = realpath(optarg, NULL);
+        dir = dir ? dir : optarg;
     }
     if (optind + 1 != argc || !dir)
         return fputs(usage, stderr), EXIT_BAD_INPUT;

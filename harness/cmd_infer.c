@@ -113,8 +113,6 @@ static int infer_in(Infer *f)
     fputs(assay_errors(f->compiler), stderr);
     if (!ok)
         return EXIT_BAD_INPUT;
-    if (!make_folders(f->output))
-        return bad_input("--output %s: %s", f->output, strerror(errno));
     Launch launch = {.artifact = dir,
                      .inputs = f->inputs,
                      .input_count = f->input_count,
@@ -155,6 +153,8 @@ int cmd_infer(int argc, char **argv)
     }
     if (optind + 1 != argc || !f.output)
         return fputs(usage, stderr), EXIT_BAD_INPUT;
+    if (!inputs_are_distinct(f.inputs, f.input_count))
+        return EXIT_BAD_INPUT;
     f.model = argv[optind];
     f.arena = arena_new();
     f.work = make_temp_folder(f.arena);

@@ -17,13 +17,17 @@
 int bad_input(const char *format, ...)
 {
     va_list args;
+    char *text;
     va_start(args, format);
-    fputs("assay: ", stderr);
-    vfprintf(stderr, format, args);
+    if (vasprintf(&text, format, args) < 0)
+        text = NULL;
     va_end(args);
-    size_t length = strlen(format);
-    if (!length || format[length - 1] != '\n')
-        fputc('\n', stderr);
+    /* What comes from elsewhere may end its lines itself. */
+    size_t length = text ? strlen(text) : 0;
+    while (length && text[length - 1] == '\n')
+        length--;
+    fprintf(stderr, "assay: %.*s\n", (int)length, text ? text : "");
+    free(text);
     return EXIT_BAD_INPUT;
 }
 
@@ -177,10 +181,17 @@ json_t *run_json(const char *const *argv, double timeout, int *code,
     } else {
         if (code)
             *code = result.exit_code;
-        if (result.exit_code == EXIT_FINE ||
-            (code && result.exit_code == EXIT_FAILED_CHECK))
+        if (result.exit_code == EXIT_FINE || (code && out.length))
             report = json_loads(str_text(&out), 0, NULL);
-        if (result.exit_code || !report) {
+        if (result.exit_code == EXIT_BAD_INPUT && err.length) {
+            /* The program says what is wrong; its name is no help. */
+            const char *text = str_text(&err);
+            size_t skip = strcspn(text, ":\n");
+            bool is_name = !strncmp(text, "assay", 5) && text[skip] == ':';
+            str_add(failure, is_name
+                                 ? text + skip + 1 + (text[skip + 1] == ' ')
+                                 : text);
+        } else if (result.exit_code || !report) {
             process_describe(failure, &result);
             if (!result.exit_code)
                 str_add(failure, ", no report");

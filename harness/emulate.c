@@ -107,6 +107,10 @@ static bool collect_outputs(Arena *arena, const Launch *launch,
                             Str *failure)
 {
     const char **names = runner_file_names(arena, info);
+    if (!make_folders(launch->output)) {
+        str_addf(failure, "--output %s: %s", launch->output, strerror(errno));
+        return false;
+    }
     for (int i = 0; i < info->output_count; i++) {
         const ArtifactValue *v = &info->outputs[i];
         Array *array = array_new(arena, v->dtype, v->rank, v->dims);

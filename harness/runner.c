@@ -69,8 +69,13 @@ static bool assign_input(Runner *r, const char *assignment)
     size_t length = equals ? (size_t)(equals - assignment) : 0;
     for (int i = 0; equals && i < r->info->input_count; i++) {
         const char *name = r->info->inputs[i].name;
-        if (strlen(name) == length && !strncmp(name, assignment, length))
+        if (strlen(name) != length || strncmp(name, assignment, length))
+            continue;
+        if (!r->inputs[i])
             return read_input(r, i, equals + 1);
+        str_addf(r->error, "--input %s: the input has a file already\n",
+                 assignment);
+        return false;
     }
     str_addf(r->error,
              "--input %s: there is no such input; use NAME=FILE "
