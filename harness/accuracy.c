@@ -107,9 +107,8 @@ static bool score_mode(Arena *arena, const MeasurePlan *plan, const char *work,
     json_decref(report);
     const Array *scores =
         report ? npy_read(arena,
-                          arena_printf(
-                              arena, "%s/%s.npy", out,
-                              runner_file_name(arena, info.outputs[0].name)),
+                          arena_printf(arena, "%s/%s.npy", out,
+                                       *runner_file_names(arena, &info)),
                           why)
                : NULL;
     if (!scores)

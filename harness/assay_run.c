@@ -1,6 +1,7 @@
 /* assay-run: loads an artifact and runs, taps, checks or times it. Holds
  * the runtime and Google Benchmark, no compiler, so that what it uses of
  * memory is the model's. Prints a report as JSON. */
+#include <errno.h>
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,12 +10,12 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "base/cleanup.h"
+#include "harness/common.h"
 #include "harness/compare.h"
 #include "harness/gbench.h"
 #include "harness/peak.h"
 #include "harness/runner.h"
-
-enum { EXIT_FAILED_CHECK = 1, EXIT_BAD_INPUT = 2 };
 
 static const char usage[] =
     "Usage: assay-run ARTIFACT [options]\n"
@@ -26,7 +27,10 @@ static const char usage[] =
     "  -i, --input NAME=FILE   .npy array of an input; several batches along\n"
     "                          axis 0 run one after the other\n"
     "  -s, --seed N            seed of inputs without a file (1)\n"
-    "  -o, --output DIR        write outputs to DIR/NAME.npy\n"
+    "  -o, --output DIR        write outputs to DIR/NAME.npy, made when "
+    "missing; unusual\n"
+    "                          characters become _, and equal names get .2, "
+    ".3\n"
     "      --taps DIR          write every inner tensor to "
     "DIR/tensor_NNNN.npy\n"
     "  -t, --threads N         1 or more; default: the physical cores\n"
@@ -217,9 +221,21 @@ static int report_peak(int threads)
     return print_report(report);
 }
 
+/* Before the run, so that a long one is not in vain. */
+static bool open_folder(Runner *r, const char *option, const char *path)
+{
+    if (!path || make_folders(path))
+        return true;
+    str_addf(r->error, "%s %s: %s\n", option, path, strerror(errno));
+    return false;
+}
+
 static int run_all(Runner *r, const RunOptions *o, json_t *report)
 {
     if (!runner_set_inputs(r, o->inputs, o->input_count, o->seed))
+        return EXIT_BAD_INPUT;
+    if (!open_folder(r, "--output", o->output) ||
+        !open_folder(r, "--taps", o->taps))
         return EXIT_BAD_INPUT;
     bool same = true;
     if (o->check_twice)
@@ -284,6 +300,7 @@ static int run_artifact(const RunOptions *o)
 
 int main(int argc, char **argv)
 {
+    cleanup_start();
     RunOptions o = parse_options(argc, argv);
     return o.peak ? report_peak(o.threads) : run_artifact(&o);
 }

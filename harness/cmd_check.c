@@ -65,7 +65,7 @@ typedef struct Check {
     Array **inputs;
     const char **input_files; /* NAME=FILE */
     ReferenceValues reference;
-    bool failed;
+    bool failed, unusable; /* an artifact is wrong; or does not even run */
 } Check;
 
 static bool same_type(const Array *a, const Array *b)
@@ -106,6 +106,14 @@ static bool check_names(const Check *c, Str *error)
     return true;
 }
 
+static void add_array_type(Str *text, const Array *array)
+{
+    str_addf(text, "%s[", dtype_name(array->dtype));
+    for (int i = 0; i < array->rank; i++)
+        str_addf(text, "%s%lld", i ? "," : "", (long long)array->dims[i]);
+    str_add(text, "]");
+}
+
 static bool make_input(Check *c, int index, Str *error)
 {
     const Tensor *t = c->graph->inputs.data[index];
@@ -126,9 +134,12 @@ static bool make_input(Check *c, int index, Str *error)
     const char *file = given_file(c, t->name);
     if (file) {
         Array *own = npy_read(c->arena, file, error);
-        if (own && !same_type(own, array))
-            str_addf(error, "%s: its type is not that of input \"%s\"\n", file,
-                     t->name);
+        if (own && !same_type(own, array)) {
+            str_addf(error, "%s: ", file);
+            add_array_type(error, own);
+            str_addf(error, " given for input \"%s\", which is ", t->name);
+            add_array_type(error, array);
+        }
         if (!own || !same_type(own, array))
             return false;
         c->inputs[index] = own;
@@ -188,14 +199,13 @@ static bool check_outputs(Check *c, const ArtifactInfo *info, const char *dir,
     bool agrees = true;
     double worst_error = 0, worst_excess = 0, worst_sqnr = INFINITY;
     json_t *rows = json_array();
+    const char **names = runner_file_names(c->arena, info);
     for (int i = 0; i < c->graph->outputs.count; i++) {
         const Tensor *t = c->graph->outputs.data[i];
         const Array *wanted = c->reference.by_id[t->id];
         const char *file =
             arena_printf(c->arena, "%s/%s.npy", dir,
-                         runner_file_name(c->arena, i < info->output_count
-                                                        ? info->outputs[i].name
-                                                        : t->name));
+                         i < info->output_count ? names[i] : t->name);
         Array *got = npy_read(c->arena, file, reason);
         if (!got || !same_type(got, wanted)) {
             str_addf(reason, "output \"%s\": missing, or its type differs",
@@ -318,6 +328,7 @@ static void check_artifact(Check *c, const char *dir, json_t *report)
     if (reason.length)
         json_object_set_new(report, "reason", json_string(str_text(&reason)));
     c->failed = c->failed || !ok;
+    c->unusable = c->unusable || (!ran && code != EXIT_FAILED_CHECK);
     json_decref(ran);
     str_free(&reason);
     /* The next artifact must not find this one's files. */
@@ -358,7 +369,8 @@ static const json_t *worst_layer(const json_t *row)
     const json_t *layers = json_object_get(row, "layers"), *worst = NULL;
     for (size_t i = 0; i < json_array_size(layers); i++) {
         const json_t *layer = json_array_get(layers, i);
-        if (!worst || number_of(layer, "sqnr_db") < number_of(worst, "sqnr_db"))
+        if (!worst ||
+            number_of(layer, "sqnr_db") < number_of(worst, "sqnr_db"))
             worst = layer;
     }
     return worst;
@@ -432,7 +444,9 @@ static int check_in(Check *c)
         print_table(c, report);
     }
     json_decref(report);
-    return c->failed ? EXIT_FAILED_CHECK : EXIT_FINE;
+    return c->unusable ? EXIT_BAD_INPUT
+           : c->failed ? EXIT_FAILED_CHECK
+                       : EXIT_FINE;
 }
 
 int cmd_check(int argc, char **argv)
@@ -469,6 +483,8 @@ int cmd_check(int argc, char **argv)
     }
     if (optind + 1 != argc)
         return fputs(usage, stderr), EXIT_BAD_INPUT;
+    if (!inputs_are_distinct(c.given, c.given_count))
+        return EXIT_BAD_INPUT;
     c.model = argv[optind];
     c.arena = arena_new();
     c.work = make_temp_folder(c.arena);

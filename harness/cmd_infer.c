@@ -15,9 +15,10 @@ static const char usage[] =
     "Usage: assay infer MODEL --input NAME=FILE... --output DIR [options]\n"
     "\n"
     "Compiles the model, runs it on your arrays and writes each output to\n"
-    "DIR/NAME.npy. FILE is a .npy array or an ONNX tensor (.pb). Several\n"
-    "batches along axis 0 run one after the other. NAME= may be left out\n"
-    "when the model has one input.\n"
+    "DIR/NAME.npy (unusual characters become _, equal names get .2, .3).\n"
+    "FILE is a .npy array or an ONNX tensor (.pb). Several batches along\n"
+    "axis 0 run one after the other. NAME= may be left out when the model\n"
+    "has one input.\n"
     "\n"
     "  -i, --input NAME=FILE\n"
     "  -o, --output DIR    made when missing\n"
@@ -112,8 +113,6 @@ static int infer_in(Infer *f)
     fputs(assay_errors(f->compiler), stderr);
     if (!ok)
         return EXIT_BAD_INPUT;
-    if (!make_folders(f->output))
-        return bad_input("--output %s: %s", f->output, strerror(errno));
     Launch launch = {.artifact = dir,
                      .inputs = f->inputs,
                      .input_count = f->input_count,
@@ -154,6 +153,8 @@ int cmd_infer(int argc, char **argv)
     }
     if (optind + 1 != argc || !f.output)
         return fputs(usage, stderr), EXIT_BAD_INPUT;
+    if (!inputs_are_distinct(f.inputs, f.input_count))
+        return EXIT_BAD_INPUT;
     f.model = argv[optind];
     f.arena = arena_new();
     f.work = make_temp_folder(f.arena);

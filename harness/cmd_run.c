@@ -10,6 +10,7 @@
 #include "harness/fingerprint.h"
 #include "harness/launch.h"
 #include "harness/measure.h"
+#include "harness/npy.h"
 #include "harness/results.h"
 #include "runtime/pool.h"
 #include "targets/target.h"
@@ -58,6 +59,7 @@ typedef struct Run {
     MeasurePlan plan;
     Vec(const char *) models;
     Vec(const char *) compile_args;
+    CompileOptions dims; /* --dim only: to see that they are right */
     const char *results, *target;
     bool json;
 } Run;
@@ -74,6 +76,11 @@ static bool set_modes(Run *run, const char *text)
         compile_options_init(&check);
         if (!compile_options_set_mode(&check, mode))
             return false;
+        for (int i = 0; i < run->plan.mode_count; i++)
+            if (!strcmp(run->plan.modes[i], mode)) {
+                bad_input("--mode %s: %s is there twice", text, mode);
+                return false;
+            }
         if (run->plan.mode_count == MAX_MODES) {
             bad_input("--mode: at most %d modes", MAX_MODES);
             return false;
@@ -88,8 +95,6 @@ static bool set_modes(Run *run, const char *text)
 static bool take_option(Run *run, int code)
 {
     long number;
-    CompileOptions check;
-    compile_options_init(&check);
     switch (code) {
     case OPT_MODE:
         return set_modes(run, optarg);
@@ -119,11 +124,36 @@ static bool take_option(Run *run, int code)
     case OPT_DIM:
         vec_push(run->arena, &run->compile_args, "--dim");
         vec_push(run->arena, &run->compile_args, optarg);
-        return compile_options_take(&check, OPT_DIM, optarg) > 0;
+        return compile_options_take(&run->dims, OPT_DIM, optarg) > 0;
     default:
         bad_input("see assay run --help");
         return false;
     }
+}
+
+/* Labels are whole numbers; the images' shape is seen against the model. */
+static bool check_labels(const Run *run)
+{
+    const LabelFiles *l = &run->plan.labels;
+    if (!l->images && !l->labels)
+        return true;
+    if (!l->images || !l->labels) {
+        bad_input("--images and --labels go together");
+        return false;
+    }
+    Str error = {0};
+    const Array *labels = npy_read(run->arena, l->labels, &error);
+    if (labels && (dtype_is_float(labels->dtype) || labels->rank != 1 ||
+                   !array_count(labels)))
+        str_addf(&error, "--labels %s: one integer an image is wanted",
+                 l->labels);
+    else if (labels && access(l->images, R_OK))
+        str_addf(&error, "--images %s: %s", l->images, strerror(errno));
+    bool ok = !error.length;
+    if (!ok)
+        bad_input("%s", str_text(&error));
+    str_free(&error);
+    return ok;
 }
 
 /* Everything that can be known to be wrong before the first hour of work. */
@@ -134,15 +164,24 @@ static bool check_request(Run *run)
         bad_input("%s", diag->errors.data[0]);
         return false;
     }
-    const LabelFiles *l = &run->plan.labels;
-    if (!l->images != !l->labels) {
-        bad_input("--images and --labels go together");
+    Str fault = {0};
+    if (!results_can_store(run->arena, run->results, &fault)) {
+        bad_input("--results %s: %s", run->results, str_text(&fault));
+        str_free(&fault);
         return false;
     }
+    if (!check_labels(run))
+        return false;
     for (int i = 0; i < run->models.count; i++) {
         const char *model = run->models.data[i];
         Str error = {0};
         SuiteParams params;
+        if (suite_is_name(model) && run->dims.dim_count) {
+            bad_input("%s: --dim is for ONNX files; a suite model has "
+                      "parameters, as %s@batch=4",
+                      model, model);
+            return false;
+        }
         bool ok = suite_is_name(model)
                       ? suite_find(model, &params, &error) != NULL
                       : !access(model, R_OK);
@@ -248,6 +287,7 @@ static int run_models(Run *run)
 int cmd_run(int argc, char **argv)
 {
     Run run = {.arena = arena_new()};
+    compile_options_init(&run.dims);
     set_modes(&run, "fused,unfused");
     int c;
     while ((c = getopt_long(argc, argv, "t:qh", long_options, NULL)) != -1) {

@@ -1,7 +1,6 @@
 #include "harness/common.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <ftw.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,18 +10,24 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/process.h"
+#include "base/replace.h"
 
 int bad_input(const char *format, ...)
 {
     va_list args;
+    char *text;
     va_start(args, format);
-    fputs("assay: ", stderr);
-    vfprintf(stderr, format, args);
+    if (vasprintf(&text, format, args) < 0)
+        text = NULL;
     va_end(args);
-    size_t length = strlen(format);
-    if (!length || format[length - 1] != '\n')
-        fputc('\n', stderr);
+    /* What comes from elsewhere may end its lines itself. */
+    size_t length = text ? strlen(text) : 0;
+    while (length && text[length - 1] == '\n')
+        length--;
+    fprintf(stderr, "assay: %.*s\n", (int)length, text ? text : "");
+    free(text);
     return EXIT_BAD_INPUT;
 }
 
@@ -105,7 +110,10 @@ char *make_temp_folder(Arena *arena)
     const char *parent = getenv("TMPDIR");
     char *path = arena_printf(arena, "%s/assay-XXXXXX",
                               parent && *parent ? parent : "/tmp");
-    return mkdtemp(path);
+    if (!mkdtemp(path))
+        return NULL;
+    cleanup_add_path(path);
+    return path;
 }
 
 static int remove_entry(const char *path, const struct stat *info, int flag,
@@ -118,39 +126,22 @@ static int remove_entry(const char *path, const struct stat *info, int flag,
 void remove_temp_folder(const char *path)
 {
     nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    cleanup_forget_path(path);
 }
 
 /* ---- files ------------------------------------------------------------ */
 
 bool write_file(const char *path, const char *text, size_t size, Str *error)
 {
-    char *temporary;
-    if (asprintf(&temporary, "%s.%d.tmp", path, (int)getpid()) < 0)
-        return false;
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    bool ok = fd >= 0;
-    for (size_t at = 0; ok && at < size;) {
-        ssize_t wrote = write(fd, text + at, size - at);
-        if (wrote < 0 && errno == EINTR)
-            continue;
-        ok = wrote > 0;
-        at += wrote > 0 ? (size_t)wrote : 0;
+    Replacement r;
+    bool ok = replace_begin(&r, path);
+    if (ok) {
+        ok = fwrite(text, 1, size, r.file) == size && !fflush(r.file) &&
+             (!fsync(fileno(r.file)) || errno == EINVAL);
+        ok = replace_end(&r, ok);
     }
-    ok = ok && fsync(fd) == 0;
-    int fault = errno;
-    if (fd >= 0 && close(fd) && ok) {
-        ok = false;
-        fault = errno;
-    }
-    if (ok && rename(temporary, path)) {
-        ok = false;
-        fault = errno;
-    }
-    if (!ok) {
-        unlink(temporary);
-        str_addf(error, "cannot write %s: %s\n", path, strerror(fault));
-    }
-    free(temporary);
+    if (!ok)
+        str_addf(error, "cannot write %s: %s\n", path, strerror(errno));
     return ok;
 }
 
@@ -190,10 +181,17 @@ json_t *run_json(const char *const *argv, double timeout, int *code,
     } else {
         if (code)
             *code = result.exit_code;
-        if (result.exit_code == EXIT_FINE ||
-            (code && result.exit_code == EXIT_FAILED_CHECK))
+        if (result.exit_code == EXIT_FINE || (code && out.length))
             report = json_loads(str_text(&out), 0, NULL);
-        if (result.exit_code || !report) {
+        if (result.exit_code == EXIT_BAD_INPUT && err.length) {
+            /* The program says what is wrong; its name is no help. */
+            const char *text = str_text(&err);
+            size_t skip = strcspn(text, ":\n");
+            bool is_name = !strncmp(text, "assay", 5) && text[skip] == ':';
+            str_add(failure, is_name
+                                 ? text + skip + 1 + (text[skip + 1] == ' ')
+                                 : text);
+        } else if (result.exit_code || !report) {
             process_describe(failure, &result);
             if (!result.exit_code)
                 str_add(failure, ", no report");

@@ -36,8 +36,8 @@ char *read_file(Arena *arena, const char *path, Str *error);
 
 /* Runs argv[0] with its standard output parsed as JSON. NULL when it failed:
  * `failure` says how, with what it wrote to standard error, and `*code`
- * (may be NULL) is its exit code, or -1. A report that comes with a failed
- * check (exit code 1) is given out too when `*code` is asked for. */
+ * (may be NULL) is its exit code, or -1. A report that comes with another
+ * exit code than 0 is given out too when `*code` is asked for. */
 json_t *run_json(const char *const *argv, double timeout, int *code,
                  Str *failure);
 

@@ -108,6 +108,11 @@ static bool collect_outputs(Arena *arena, const Launch *launch,
                             const ArtifactInfo *info, const char *work,
                             Str *failure)
 {
+    const char **names = runner_file_names(arena, info);
+    if (!make_folders(launch->output)) {
+        str_addf(failure, "--output %s: %s", launch->output, strerror(errno));
+        return false;
+    }
     for (int i = 0; i < info->output_count; i++) {
         const ArtifactValue *v = &info->outputs[i];
         Array *array = array_new(arena, v->dtype, v->rank, v->dims);
@@ -115,12 +120,23 @@ static bool collect_outputs(Arena *arena, const Launch *launch,
             str_addf(failure, "output \"%s\" is missing", v->name);
             return false;
         }
-        const char *path = arena_printf(arena, "%s/%s.npy", launch->output,
-                                        runner_file_name(arena, v->name));
+        const char *path =
+            arena_printf(arena, "%s/%s.npy", launch->output, names[i]);
         if (!npy_write(path, array, failure))
             return false;
     }
     return true;
+}
+
+/* As runtime/bare.c compares them. */
+static const char *facts_text(Arena *arena, const ArtifactInfo *info)
+{
+    Facts facts = manifest_facts(info);
+    const char *text = "";
+    for (int i = 0; i < FACT_COUNT; i++)
+        text = arena_printf(arena, "%s%016llx", text,
+                            (unsigned long long)facts.item[i]);
+    return text;
 }
 
 static json_t *run_in(Arena *arena, const Target *target, const Launch *launch,
@@ -139,6 +155,7 @@ static json_t *run_in(Arena *arena, const Target *target, const Launch *launch,
     Words argv = {0};
     vec_push(arena, &argv, target->emulator);
     vec_push(arena, &argv, program);
+    vec_push(arena, &argv, facts_text(arena, &info));
     vec_push(arena, &argv,
              arena_printf(arena, "%s/weights.bin", launch->artifact));
     vec_push(arena, &argv,

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "harness/command.h"
 #include "harness/common.h"
 
@@ -33,6 +34,7 @@ static void print_usage(FILE *file)
 
 int main(int argc, char **argv)
 {
+    cleanup_start();
     if (argc < 2) {
         print_usage(stderr);
         return EXIT_BAD_INPUT;

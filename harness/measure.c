@@ -341,6 +341,9 @@ static void time_modes(Arena *arena, const MeasurePlan *plan, ModelResult *r)
 {
     ModeResult *fused = find_mode(r, "fused");
     ModeResult *unfused = find_mode(r, "unfused");
+    for (int i = 0; i < r->mode_count; i++)
+        if (r->modes[i].status == MODE_OK && is_emulated(&r->modes[i]))
+            r->modes[i].reason = "checked under an emulator, hence not timed";
     bool pair = fused && unfused && fused->status == MODE_OK &&
                 unfused->status == MODE_OK && !is_emulated(fused);
     if (pair)

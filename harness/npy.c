@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/replace.h"
+
 static const struct {
     const char *descr;
     DType dtype;
@@ -134,7 +136,12 @@ static Array *read_array(Arena *arena, FILE *file, const char *path,
         return NULL;
     }
     fseek(file, start, SEEK_SET);
-    Array *array = array_new(arena, shape.dtype, shape.rank, shape.dims);
+    Array *array = array_try_new(arena, shape.dtype, shape.rank, shape.dims);
+    if (!array) {
+        str_addf(error, "%s: no memory for %lld bytes of data\n", path,
+                 (long long)need);
+        return NULL;
+    }
     if (fread(array->data, 1, (size_t)need, file) != (size_t)need) {
         str_addf(error, "%s: %s\n", path, strerror(errno));
         return NULL;
@@ -160,8 +167,10 @@ static bool write_header(FILE *file, const Array *array)
     for (int i = 0; i < TYPE_COUNT; i++)
         if (types[i].dtype == array->dtype)
             descr = types[i].descr;
-    if (!descr)
+    if (!descr) {
+        errno = ENOTSUP;
         return false;
+    }
     Str header = {0};
     str_addf(&header, "{'descr': '%s', 'fortran_order': False, 'shape': (",
              descr);
@@ -186,16 +195,13 @@ static bool write_header(FILE *file, const Array *array)
 
 bool npy_write(const char *path, const Array *array, Str *error)
 {
-    FILE *file = fopen(path, "wb");
+    Replacement r;
     size_t bytes = array_bytes(array);
-    bool ok = file && write_header(file, array) &&
-              fwrite(array->data, 1, bytes, file) == bytes;
-    int fault = errno;
-    if (file && fclose(file) != 0 && ok) {
-        ok = false; /* a full disk may show at close only */
-        fault = errno;
-    }
+    bool ok =
+        replace_begin(&r, path) &&
+        replace_end(&r, write_header(r.file, array) &&
+                            fwrite(array->data, 1, bytes, r.file) == bytes);
     if (!ok)
-        str_addf(error, "cannot write %s: %s\n", path, strerror(fault));
+        str_addf(error, "cannot write %s: %s\n", path, strerror(errno));
     return ok;
 }

@@ -38,6 +38,20 @@ bool parse_count(const char *option, const char *text, long low, long high,
     return false;
 }
 
+bool inputs_are_distinct(const char *const *inputs, int count)
+{
+    for (int i = 0; i < count; i++) {
+        size_t length = strcspn(inputs[i], "=");
+        for (int k = 0; k < i && inputs[i][length]; k++)
+            if (!strncmp(inputs[k], inputs[i], length + 1)) {
+                bad_input("--input %s: the input has a file already",
+                          inputs[i]);
+                return false;
+            }
+    }
+    return true;
+}
+
 static bool add_text(const char **list, int *count, const char *option,
                      const char *text)
 {
@@ -61,17 +75,44 @@ static bool add_dim(CompileOptions *o, const char *text)
         bad_input("more than %d of --dim", MAX_LIST);
         return false;
     }
-    if (!parse_count("--dim", equals + 1, 1, 1L << 40, &value))
+    size_t length = (size_t)(equals - text);
+    for (int i = 0; i < o->dim_count; i++)
+        if (strlen(o->dims[i].name) == length &&
+            !strncmp(o->dims[i].name, text, length)) {
+            bad_input("--dim %s: %s has a value already", text,
+                      o->dims[i].name);
+            return false;
+        }
+    char *end;
+    errno = 0;
+    value = strtol(equals + 1, &end, 10);
+    if (end == equals + 1 || *end || errno || value < 1 || value > 1L << 40) {
+        bad_input("--dim %s: the value is a number from 1 to %ld", text,
+                  1L << 40);
         return false;
+    }
     /* Options live as long as the process. */
-    char *name = strndup(text, (size_t)(equals - text));
+    char *name = strndup(text, length);
     o->dims[o->dim_count++] = (AssayDim){name, value};
     o->assay.dim_count = o->dim_count;
     return name != NULL;
 }
 
+/* --mode and -O set the same thing: the last of several would win over what
+ * was meant, or half of both would hold. */
+static bool take_mode(CompileOptions *o)
+{
+    if (o->has_mode)
+        bad_input("give one --mode or one -O");
+    bool first = !o->has_mode;
+    o->has_mode = true;
+    return first;
+}
+
 bool compile_options_set_mode(CompileOptions *o, const char *mode)
 {
+    if (!take_mode(o))
+        return false;
     if (!strcmp(mode, "fused")) {
         o->assay.opt_level = 2;
     } else if (!strcmp(mode, "unfused")) {
@@ -130,11 +171,11 @@ static bool take(CompileOptions *o, int code, const char *value)
         o->assay.sanitize = !strcmp(value, "address");
         o->assay.sanitize_threads = !strcmp(value, "thread");
         if (o->assay.sanitize || o->assay.sanitize_threads)
-            return 1;
+            return true;
         bad_input("--sanitize %s: there are address and thread", value);
-        return -1;
+        return false;
     case 'O':
-        if (!parse_count("-O", value, 0, 2, &number))
+        if (!parse_count("-O", value, 0, 2, &number) || !take_mode(o))
             return false;
         o->assay.opt_level = (int)number;
         o->mode = number == 2 ? "fused" : number ? "O1" : "O0";
@@ -193,6 +234,12 @@ bool open_model(AssayCompiler *compiler, const char *model,
                 const CompileOptions *o)
 {
     bool ok;
+    if (suite_is_name(model) && o->dim_count) {
+        bad_input("%s: --dim is for ONNX files; a suite model has "
+                  "parameters, as %s@batch=4",
+                  model, model);
+        return false;
+    }
     if (suite_is_name(model))
         ok = open_suite_model(compiler, model);
     else

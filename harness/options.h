@@ -12,6 +12,7 @@ enum { MAX_LIST = 64 };
 typedef struct CompileOptions {
     AssayOptions assay;
     const char *mode; /* "fused", "unfused", "O0", ... */
+    bool has_mode;    /* given by an option */
     /* What `assay` points to. */
     const char *disabled[MAX_LIST], *no_fuse[MAX_LIST];
     AssayDim dims[MAX_LIST];
@@ -80,6 +81,8 @@ int compile_options_take(CompileOptions *o, int code, const char *value);
 bool compile_options_set_mode(CompileOptions *o, const char *mode);
 /* --format table or json; false with a message on anything else. */
 bool take_format(const char *text, bool *json);
+/* False when an --input NAME=FILE repeats the name of one before, reported. */
+bool inputs_are_distinct(const char *const *inputs, int count);
 /* Whole number within bounds, or a report and false. */
 bool parse_count(const char *option, const char *text, long low, long high,
                  long *value);

@@ -199,6 +199,21 @@ static void print_row(Arena *arena, FILE *file, const ModelResult *r,
             mode_status_name(m->status));
 }
 
+bool results_can_store(Arena *arena, const char *folder, Str *error)
+{
+    const char *probe = arena_printf(arena, "%s/.probe", folder);
+    /* As much as a file system takes at least for a file. */
+    static const char block[4096];
+    if (!make_folders(folder)) {
+        str_add(error, strerror(errno));
+        return false;
+    }
+    if (!write_file(probe, block, sizeof block, error))
+        return false;
+    unlink(probe);
+    return true;
+}
+
 void results_print_table(Arena *arena, FILE *file, const ModelResult *models,
                          int count)
 {

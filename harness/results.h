@@ -19,6 +19,8 @@ json_t *results_json(Arena *arena, const MeasurePlan *plan, const char *config,
  * `error`. */
 const char *results_store(Arena *arena, const char *folder,
                           const json_t *results, Str *error);
+/* Whether the folder, made when missing, takes files. */
+bool results_can_store(Arena *arena, const char *folder, Str *error);
 /* The table for people. */
 void results_print_table(Arena *arena, FILE *file, const ModelResult *models,
                          int count);

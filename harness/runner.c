@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "base/hash.h"
@@ -68,8 +69,13 @@ static bool assign_input(Runner *r, const char *assignment)
     size_t length = equals ? (size_t)(equals - assignment) : 0;
     for (int i = 0; equals && i < r->info->input_count; i++) {
         const char *name = r->info->inputs[i].name;
-        if (strlen(name) == length && !strncmp(name, assignment, length))
+        if (strlen(name) != length || strncmp(name, assignment, length))
+            continue;
+        if (!r->inputs[i])
             return read_input(r, i, equals + 1);
+        str_addf(r->error, "--input %s: the input has a file already\n",
+                 assignment);
+        return false;
     }
     str_addf(r->error,
              "--input %s: there is no such input; use NAME=FILE "
@@ -79,6 +85,20 @@ static bool assign_input(Runner *r, const char *assignment)
         str_addf(r->error, " %s", r->info->inputs[i].name);
     str_add(r->error, "\n");
     return false;
+}
+
+/* A model may be larger than the machine it is run on. */
+static Array *make_array(Runner *r, const char *kind, const ArtifactValue *v,
+                         const int64_t *dims)
+{
+    Array *array = array_try_new(r->arena, v->dtype, v->rank, dims);
+    if (array)
+        return array;
+    str_addf(r->error, "no memory for %s \"%s\", which is %s", kind, v->name,
+             dtype_name(v->dtype));
+    add_dims(r->error, v->rank, dims);
+    str_add(r->error, "\n");
+    return NULL;
 }
 
 bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
@@ -98,9 +118,10 @@ bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
         const ArtifactValue *v = &info->inputs[i];
         if (r->inputs[i])
             continue;
-        Array *array = array_new(r->arena, v->dtype, v->rank, v->dims);
-        inputs_fill(array, seed, i);
-        r->inputs[i] = array;
+        r->inputs[i] = make_array(r, "input", v, v->dims);
+        if (!r->inputs[i])
+            return false;
+        inputs_fill(r->inputs[i], seed, i);
         if (r->chunks > 1) {
             str_addf(r->error,
                      "input \"%s\": give a file for each input "
@@ -120,7 +141,9 @@ bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
         }
         if (v->rank)
             dims[0] *= r->chunks;
-        r->outputs[i] = array_new(r->arena, v->dtype, v->rank, dims);
+        r->outputs[i] = make_array(r, "output", v, dims);
+        if (!r->outputs[i])
+            return false;
     }
     return true;
 }
@@ -175,9 +198,21 @@ bool runner_check_twice(Runner *r, json_t *report)
 
 /* ---- outputs ---------------------------------------------------------- */
 
-char *runner_file_name(Arena *arena, const char *name)
+/* Room for ".N.npy" and a temporary suffix in the 255 bytes of a file
+ * system's names. */
+enum { NAME_BYTES = 200 };
+
+static char *plain_name(Arena *arena, const char *name)
 {
-    char *file = arena_strdup(arena, *name ? name : "_");
+    size_t length = strlen(name);
+    if (length > NAME_BYTES) {
+        length = NAME_BYTES;
+        /* Not in the middle of a UTF-8 character. */
+        while (length && ((unsigned char)name[length] & 0xc0) == 0x80)
+            length--;
+    }
+    char *file =
+        length ? arena_strndup(arena, name, length) : arena_strdup(arena, "_");
     for (char *c = file; *c; c++)
         if ((unsigned char)*c < 0x80 && !isalnum((unsigned char)*c) &&
             !strchr("._-", *c))
@@ -187,12 +222,32 @@ char *runner_file_name(Arena *arena, const char *name)
     return file;
 }
 
+static bool is_taken(const char *const *names, int count, const char *name)
+{
+    for (int i = 0; i < count; i++)
+        if (!strcasecmp(names[i], name))
+            return true;
+    return false;
+}
+
+const char **runner_file_names(Arena *arena, const ArtifactInfo *info)
+{
+    const char **names =
+        ARENA_ARRAY(arena, const char *, info->output_count + 1);
+    for (int i = 0; i < info->output_count; i++) {
+        const char *plain = plain_name(arena, info->outputs[i].name);
+        names[i] = plain;
+        for (int n = 2; is_taken(names, i, names[i]); n++)
+            names[i] = arena_printf(arena, "%s.%d", plain, n);
+    }
+    return names;
+}
+
 bool runner_write_outputs(Runner *r, const char *dir)
 {
+    const char **names = runner_file_names(r->arena, r->info);
     for (int i = 0; i < r->info->output_count; i++) {
-        const char *path =
-            arena_printf(r->arena, "%s/%s.npy", dir,
-                         runner_file_name(r->arena, r->info->outputs[i].name));
+        const char *path = arena_printf(r->arena, "%s/%s.npy", dir, names[i]);
         if (!npy_write(path, r->outputs[i], r->error))
             return false;
     }
@@ -233,7 +288,13 @@ static void tap_step(void *user, int32_t step, int32_t is_end)
         if (t->step != step)
             continue;
         Arena *arena = arena_new();
-        Array *array = array_new(arena, t->dtype, t->rank, t->dims);
+        Array *array = array_try_new(arena, t->dtype, t->rank, t->dims);
+        if (!array) {
+            str_addf(r->error, "no memory to write tensor \"%s\"\n", t->name);
+            run->ok = false;
+            arena_free(arena);
+            break;
+        }
         artifact_tap(r->artifact, t, array);
         const char *path =
             arena_printf(arena, "%s/tensor_%04d.npy", run->dir, i);

@@ -35,14 +35,16 @@ bool runner_check_twice(Runner *r, json_t *report);
 /* Writes DIR/tensor_NNNN.npy for each tensor of the manifest, in its
  * order. */
 bool runner_write_taps(Runner *r, const char *dir);
-/* Writes DIR/NAME.npy; unusual characters of NAME become '_'. */
+/* Writes DIR/FILE.npy with FILE of runner_file_names. */
 bool runner_write_outputs(Runner *r, const char *dir);
 /* "outputs": name, hash. */
 void runner_report_outputs(Runner *r, json_t *report);
 /* "steps": kernel and median seconds over `runs` runs. */
 void runner_profile(Runner *r, int runs, json_t *report);
 
-/* The file name, without folder, for an output tensor's name. */
-char *runner_file_name(Arena *arena, const char *name);
+/* The outputs' file names, without folder and ".npy": unusual characters
+ * become '_', what is longer than 200 bytes is cut, and of equal names (in
+ * upper or lower case) the second becomes NAME.2, the third NAME.3. */
+const char **runner_file_names(Arena *arena, const ArtifactInfo *info);
 
 #endif

@@ -9,8 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/process.h"
+#include "base/replace.h"
 #include "reports/data.h"
 
 typedef struct Report {
@@ -63,11 +66,7 @@ static const char *scaled(Report *r, double value, double unit,
 
 static bool write_text(Report *r, const char *path, const Str *text)
 {
-    FILE *file = fopen(path, "wb");
-    bool ok =
-        file && fwrite(str_text(text), 1, text->length, file) == text->length;
-    if (file && fclose(file))
-        ok = false;
+    bool ok = replace_file(path, str_text(text), text->length);
     if (!ok)
         str_addf(r->error, "cannot write %s: %s\n", path, strerror(errno));
     return ok;
@@ -157,18 +156,29 @@ static bool draw(Report *r, const char *script, const char *name,
 {
     const char *data = arena_printf(r->arena, "%s/%s.dat", r->out, name);
     const char *svg = arena_printf(r->arena, "%s/%s.svg", r->out, name);
+    /* A plot that fails leaves the former one. */
+    const char *drawn =
+        arena_printf(r->arena, "%s.%ld.tmp", svg, (long)getpid());
     if (!write_text(r, data, table))
         return false;
+    cleanup_add_path(drawn);
     /* Arguments, not text in the script: names may hold anything. */
     const char *const argv[] = {
-        "gnuplot", "-c", arena_printf(r->arena, "%s/%s", r->scripts, script),
-        data,      svg,  title,
+        "gnuplot", "-c",  arena_printf(r->arena, "%s/%s", r->scripts, script),
+        data,      drawn, title,
         unit,      NULL};
     Str err = {0};
     bool ok = process_ok(argv, &err);
     if (!ok)
         str_addf(r->error, "gnuplot %s: %s\n", script, str_text(&err));
     str_free(&err);
+    if (ok && rename(drawn, svg)) {
+        str_addf(r->error, "cannot write %s: %s\n", svg, strerror(errno));
+        ok = false;
+    }
+    if (!ok)
+        unlink(drawn);
+    cleanup_forget_path(drawn);
     return ok;
 }
 

@@ -56,18 +56,17 @@ static Chunk *add_chunk(size_t size)
     size_t total = sizeof(Chunk) + size;
     Chunk *chunk = total < size ? NULL : calloc(1, total);
     if (!chunk)
-        die("out of memory: cannot allocate %zu bytes", size);
+        return NULL;
     chunk->at = (char *)(chunk + 1);
     chunk->end = chunk->at + size;
     return chunk;
 }
 
-void *arena_alloc(Arena *arena, size_t size)
+void *arena_try_alloc(Arena *arena, size_t size)
 {
     size_t align = size >= BIG_ALIGN ? BIG_ALIGN : 16;
     if (size > SIZE_MAX / 2)
-        die("out of memory: cannot allocate %zu bytes", size);
-    arena->used += size;
+        return NULL;
     /* Even an empty allocation gets an address of its own. */
     size_t room = size ? size : 1;
     Chunk *chunk = arena->chunks;
@@ -75,6 +74,7 @@ void *arena_alloc(Arena *arena, size_t size)
         char *at = align_up(chunk->at, align);
         if (at <= chunk->end && room <= (size_t)(chunk->end - at)) {
             chunk->at = at + room;
+            arena->used += size;
             return at;
         }
     }
@@ -82,6 +82,8 @@ void *arena_alloc(Arena *arena, size_t size)
         /* A large block gets a chunk of its own, behind the current one,
          * which may still have room for small ones. */
         Chunk *own = add_chunk(room + BIG_ALIGN);
+        if (!own)
+            return NULL;
         if (chunk) {
             own->next = chunk->next;
             chunk->next = own;
@@ -90,16 +92,28 @@ void *arena_alloc(Arena *arena, size_t size)
         }
         char *at = align_up(own->at, align);
         own->at = own->end;
+        arena->used += size;
         return at;
     }
     chunk = add_chunk(arena->chunk_size);
+    if (!chunk)
+        return NULL;
     chunk->next = arena->chunks;
     arena->chunks = chunk;
     if (arena->chunk_size < LAST_CHUNK)
         arena->chunk_size *= 2;
     char *at = align_up(chunk->at, align);
     chunk->at = at + room;
+    arena->used += size;
     return at;
+}
+
+void *arena_alloc(Arena *arena, size_t size)
+{
+    void *data = arena_try_alloc(arena, size);
+    if (!data)
+        die("out of memory: cannot allocate %zu bytes", size);
+    return data;
 }
 
 void *arena_alloc_array(Arena *arena, size_t count, size_t size)

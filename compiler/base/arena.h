@@ -1,7 +1,8 @@
 /* Arena: memory that lives as long as one compilation, graph or kernel.
  *
  * Nothing is freed singly: the owner frees the arena. Allocation never
- * fails: without memory the process ends through die(). */
+ * fails: without memory the process ends through die(), but for
+ * arena_try_alloc. */
 #ifndef ASSAY_BASE_ARENA_H
 #define ASSAY_BASE_ARENA_H
 
@@ -16,6 +17,8 @@ void arena_free(Arena *arena);
 /* Zeroed memory, aligned to 64 bytes when `size` is 64 or more, to 16
  * otherwise. A size of 0 gives a valid pointer. */
 void *arena_alloc(Arena *arena, size_t size);
+/* NULL when there is no memory: for sizes that a user's file decides. */
+void *arena_try_alloc(Arena *arena, size_t size);
 /* arena_alloc of count * size; the product is checked for overflow. */
 void *arena_alloc_array(Arena *arena, size_t count, size_t size);
 void *arena_copy(Arena *arena, const void *data, size_t size);

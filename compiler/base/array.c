@@ -85,7 +85,7 @@ size_t array_bytes(const Array *array)
     return (size_t)array_count(array) * dtype_size(array->dtype);
 }
 
-Array *array_new(Arena *arena, DType dtype, int rank, const int64_t *dims)
+Array *array_try_new(Arena *arena, DType dtype, int rank, const int64_t *dims)
 {
     Array *array = ARENA_NEW(arena, Array);
     int64_t bytes = (int64_t)dtype_size(dtype);
@@ -95,12 +95,22 @@ Array *array_new(Arena *arena, DType dtype, int rank, const int64_t *dims)
     array->rank = rank;
     for (int i = 0; i < rank; i++) {
         array->dims[i] = dims[i];
-        if (dims[i] < 0 || __builtin_mul_overflow(bytes, dims[i], &bytes))
+        if (dims[i] < 0)
             die("array extent %lld is out of range", (long long)dims[i]);
+        if (__builtin_mul_overflow(bytes, dims[i], &bytes))
+            return NULL;
     }
     /* Room for a whole cache line gives every array the alignment of one. */
     size_t room = array_bytes(array);
-    array->data = arena_alloc(arena, room < 64 ? 64 : room);
+    array->data = arena_try_alloc(arena, room < 64 ? 64 : room);
+    return array->data ? array : NULL;
+}
+
+Array *array_new(Arena *arena, DType dtype, int rank, const int64_t *dims)
+{
+    Array *array = array_try_new(arena, dtype, rank, dims);
+    if (!array)
+        die("out of memory: no room for an array of rank %d", rank);
     return array;
 }
 

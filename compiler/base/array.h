@@ -47,6 +47,8 @@ int64_t array_count(const Array *array);
 size_t array_bytes(const Array *array);
 /* Zeroed data in the arena. */
 Array *array_new(Arena *arena, DType dtype, int rank, const int64_t *dims);
+/* NULL when there is no memory for it. */
+Array *array_try_new(Arena *arena, DType dtype, int rank, const int64_t *dims);
 Array *array_scalar(Arena *arena, DType dtype, double value);
 Array *array_ints(Arena *arena, const int64_t *values, int count);
 /* Element `index` in row-major order, converted. */

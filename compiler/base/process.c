@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+
 extern char **environ;
 
 static double now(void)
@@ -83,6 +85,23 @@ static bool read_streams(Capture *captures, double deadline)
     }
 }
 
+/* First a signal that lets the child end its own children and remove its
+ * temporary files. */
+static void stop(pid_t pid)
+{
+    kill(pid, SIGTERM);
+    for (int i = 0; i < 200; i++) {
+        siginfo_t info = {0};
+        /* It stays a zombie for reap. */
+        if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) ||
+            info.si_pid == pid)
+            return;
+        struct timespec pause = {0, 10000000};
+        nanosleep(&pause, NULL);
+    }
+    kill(pid, SIGKILL);
+}
+
 /* Waits for the child itself, which may outlive its streams. */
 static void reap(pid_t pid, double deadline, ProcessResult *result)
 {
@@ -98,7 +117,7 @@ static void reap(pid_t pid, double deadline, ProcessResult *result)
             return;
         }
         if (bounded && now() >= deadline) {
-            kill(pid, SIGKILL);
+            stop(pid);
             result->timed_out = true;
         } else if (bounded) {
             struct timespec pause = {0, 2000000};
@@ -133,6 +152,8 @@ bool process_run(const char *const *argv, Str *out, Str *err, double timeout,
     posix_spawn_file_actions_destroy(&actions);
     close_end(&captures[0], 1);
     close_end(&captures[1], 1);
+    if (!fault)
+        cleanup_add_child(pid);
     if (fault) {
         close_capture(&captures[0]);
         close_capture(&captures[1]);
@@ -140,12 +161,13 @@ bool process_run(const char *const *argv, Str *out, Str *err, double timeout,
         return false;
     }
     if (!read_streams(captures, deadline)) {
-        kill(pid, SIGKILL);
+        stop(pid);
         result->timed_out = true;
     }
     close_capture(&captures[0]);
     close_capture(&captures[1]);
     reap(pid, deadline, result);
+    cleanup_forget_child(pid);
     result->seconds = now() - start;
     return true;
 }

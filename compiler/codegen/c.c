@@ -11,8 +11,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/hash.h"
 #include "codegen/c.h"
+#include "codegen/facts.h"
 #include "runtime/abi.h"
 
 extern char **environ;
@@ -52,6 +54,20 @@ static void emit_argument(Str *out, const ProgramBuffer *b)
         str_addf(out, "(void *)(%s + %" PRId64 ")", bases[b->kind], b->offset);
 }
 
+static void emit_facts(Str *out, const Program *p)
+{
+    Facts facts = program_facts(p);
+
+    str_addf(out,
+             "extern const uint64_t assay_model_facts[%d];\n"
+             "const uint64_t assay_model_facts[%d] = {",
+             FACT_COUNT, FACT_COUNT);
+    for (int i = 0; i < FACT_COUNT; i++)
+        str_addf(out, "%s\n    UINT64_C(0x%016" PRIx64 ")", i ? "," : "",
+                 facts.item[i]);
+    str_add(out, "};\n\n");
+}
+
 static void emit_step(Str *out, Arena *scratch, const Program *p, int s)
 {
     const ProgramStep *step = &p->steps.data[s];
@@ -86,6 +102,7 @@ static void emit_model(Str *out, const Program *p)
              "const int32_t assay_model_abi = %d;\n\n"
              "void assay_model_run(const AssayRun *run);\n",
              ASSAY_ABI_VERSION);
+    emit_facts(out, p);
     /* In pieces: compilers' work on a function grows faster than its size,
      * and functions that others could call are not put together again. */
     int parts = (p->steps.count + STEPS_A_PART - 1) / STEPS_A_PART;
@@ -171,6 +188,8 @@ static bool start_compiler(Arena *arena, Diag *diag, const char *cc,
     int error =
         posix_spawnp(pid, argv.data[0], &actions, NULL, argv.data, environ);
     posix_spawn_file_actions_destroy(&actions);
+    if (!error)
+        cleanup_add_child(*pid);
     return !error || diag_error(diag, "cannot run the C compiler \"%s\": %s",
                                 argv.data[0], strerror(error));
 }
@@ -186,6 +205,7 @@ static bool finish_compiler(Arena *arena, Diag *diag, const char *dir,
         if (errno != EINTR)
             return diag_error(diag, "waiting for the C compiler: %s",
                               strerror(errno));
+    cleanup_forget_child(pid);
     bool ok = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     if (!ok) {
         char *text = read_whole(log, &size);

@@ -38,7 +38,7 @@ LLVMValueRef module_run_field(Module *m, LLVMValueRef run, unsigned index);
 
 /* Emits the kernel's functions into the module. */
 void emit_kernel(Module *m, const Kernel *kernel);
-/* Emits assay_model_run and assay_model_abi. */
+/* Emits assay_model_run, assay_model_abi and assay_model_facts. */
 void emit_model(Module *m, const Program *program);
 
 #endif

@@ -1,6 +1,7 @@
 /* Wrappers over the LLVM C API, and the program's `run`. */
 #include <string.h>
 
+#include "codegen/facts.h"
 #include "codegen/llvm.h"
 #include "runtime/abi.h"
 
@@ -137,6 +138,18 @@ static LLVMValueRef buffer_address(Module *m, const Program *p, int index,
         m->builder, m->i8, base[pb->kind == PB_CONSTANT ? 2 : 3], &at, 1, "");
 }
 
+static void emit_facts(Module *m, const Program *program)
+{
+    Facts facts = program_facts(program);
+    LLVMValueRef items[FACT_COUNT];
+    for (int i = 0; i < FACT_COUNT; i++)
+        items[i] = LLVMConstInt(m->i64, facts.item[i], 0);
+    LLVMValueRef global = LLVMAddGlobal(
+        m->module, LLVMArrayType2(m->i64, FACT_COUNT), "assay_model_facts");
+    LLVMSetInitializer(global, LLVMConstArray2(m->i64, items, FACT_COUNT));
+    LLVMSetGlobalConstant(global, 1);
+}
+
 /* Steps `first` to `end` - 1 as a function of their own: LLVM's work on one
  * function grows faster than its size. */
 static void emit_steps(Module *m, const Program *program, int first, int end,
@@ -182,6 +195,7 @@ void emit_model(Module *m, const Program *program)
     LLVMValueRef abi = LLVMAddGlobal(m->module, m->i32, "assay_model_abi");
     LLVMSetInitializer(abi, LLVMConstInt(m->i32, ASSAY_ABI_VERSION, 0));
     LLVMSetGlobalConstant(abi, 1);
+    emit_facts(m, program);
     LLVMTypeRef types[] = {m->ptr};
     LLVMTypeRef type = LLVMFunctionType(m->void_, types, 1, 0);
     LLVMValueRef f = LLVMAddFunction(m->module, "assay_model_run", type);

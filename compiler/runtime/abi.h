@@ -5,7 +5,7 @@
  * An artifact is a folder:
  *   manifest.json  what it is (see runtime/manifest.md)
  *   model.so       position-independent code (host targets); exports
- *                  assay_model_run and assay_model_abi
+ *                  assay_model_run, assay_model_abi and assay_model_facts
  *   model.a        the same as a static library (cross targets)
  *   weights.bin    constants, each at a multiple of 64 bytes
  */
@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 
-#define ASSAY_ABI_VERSION 1
+#define ASSAY_ABI_VERSION 2
 
 /* A piece of a parallel loop: iterations begin to end - 1. */
 typedef void (*AssayTask)(void *context, int64_t begin, int64_t end);
@@ -38,6 +38,9 @@ typedef struct AssayRun {
  *     void KERNEL(const AssayRun *run, void *const *args);
  * with args in the order of the kernel's parameters. */
 typedef void (*AssayModelRun)(const AssayRun *run);
-/* int32_t assay_model_abi: ASSAY_ABI_VERSION at compile time. */
+/* const int32_t assay_model_abi: ASSAY_ABI_VERSION at compile time.
+ * const uint64_t assay_model_facts[ASSAY_FACT_COUNT]: what the code relies
+ * on and the manifest must state, too (runtime/facts.h). */
+#define ASSAY_FACT_COUNT 6
 
 #endif

@@ -1,11 +1,12 @@
 /* A runner for targets without an operating system's loader: linked
  * statically with model.a, it runs the model once, on one thread.
  *
- *     PROGRAM WEIGHTS ARENA_BYTES INPUTS INPUT... (OUTPUT BYTES)...
+ *     PROGRAM FACTS WEIGHTS ARENA_BYTES INPUTS INPUT... (OUTPUT BYTES)...
  *
- * INPUTS counts the raw input files; each output goes to a raw file. Runs
- * twice, the second time on an arena full of ones, and reports as JSON
- * whether both gave the same. */
+ * FACTS are those of the manifest that the other arguments come from, in
+ * hexadecimal; they must be the code's. INPUTS counts the raw input files;
+ * each output goes to a raw file. Runs twice, the second time on an arena full
+ * of ones, and reports as JSON whether both gave the same. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "runtime/abi.h"
 
 extern const int32_t assay_model_abi;
+extern const uint64_t assay_model_facts[ASSAY_FACT_COUNT];
 void assay_model_run(const AssayRun *run);
 
 enum { MAX_VALUES = 256 };
@@ -54,10 +56,25 @@ static void serial_for(void *pool, AssayTask task, void *context,
         task(context, 0, count);
 }
 
+static int has_facts(const char *text)
+{
+    char own[16 * ASSAY_FACT_COUNT + 1];
+    for (int i = 0; i < ASSAY_FACT_COUNT; i++)
+        snprintf(own + 16 * i, 17, "%016llx",
+                 (unsigned long long)assay_model_facts[i]);
+    return !strcmp(own, text);
+}
+
 int main(int argc, char **argv)
 {
-    if (argc < 4 || assay_model_abi != ASSAY_ABI_VERSION)
+    if (argc < 5 || assay_model_abi != ASSAY_ABI_VERSION)
         fail("wrong arguments or ABI version");
+    if (!has_facts(argv[1]))
+        fail("damaged file: the manifest is not of this code; compile the "
+             "model again");
+    /* What follows is counted from the next argument. */
+    argv++;
+    argc--;
     size_t arena_bytes = (size_t)strtoull(argv[2], NULL, 10);
     int inputs = atoi(argv[3]), outputs = (argc - 4 - inputs) / 2;
     if (inputs < 0 || inputs > MAX_VALUES || outputs < 1 ||

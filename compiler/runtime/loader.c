@@ -106,6 +106,21 @@ static void unmap(Mapping *mapping)
 
 /* ---- loading ---------------------------------------------------------- */
 
+/* Kernels address buffers by what they were compiled for; the manifest only
+ * repeats it. */
+static AssayStatus check_facts(const Manifest *manifest, const char *dir,
+                               const uint64_t *wanted, AssayError *error)
+{
+    Facts facts = manifest_facts(&manifest->info);
+    for (int i = 0; i < FACT_COUNT; i++)
+        if (facts.item[i] != wanted[i])
+            return error_set(error, ASSAY_DAMAGED,
+                             "%s/manifest.json: field \"%s\" is not what %s "
+                             "was compiled for; compile the model again",
+                             dir, fact_name((Fact)i), manifest->code.name);
+    return ASSAY_OK;
+}
+
 static AssayStatus load_code(Artifact *a, const char *dir,
                              const LoadOptions *options, AssayError *error)
 {
@@ -122,6 +137,7 @@ static AssayStatus load_code(Artifact *a, const char *dir,
         return error_set(error, ASSAY_BAD_CODE, "%s: %s", path, dlerror());
     void *run = dlsym(a->code, "assay_model_run");
     const int32_t *abi = dlsym(a->code, "assay_model_abi");
+    const uint64_t *facts = dlsym(a->code, "assay_model_facts");
     if (!run || !abi)
         return error_set(error, ASSAY_BAD_CODE,
                          "%s: has no assay_model_run or assay_model_abi",
@@ -131,6 +147,12 @@ static AssayStatus load_code(Artifact *a, const char *dir,
                          "%s: ABI version %d, this runtime has %d; compile "
                          "the model again",
                          path, (int)*abi, ASSAY_ABI_VERSION);
+    if (!facts)
+        return error_set(error, ASSAY_BAD_CODE, "%s: has no assay_model_facts",
+                         path);
+    status = check_facts(&a->manifest, dir, facts, error);
+    if (status != ASSAY_OK)
+        return status;
     /* ISO C has no conversion between the two kinds of pointers. */
     memcpy(&a->run, &run, sizeof run);
     return ASSAY_OK;
@@ -142,6 +164,7 @@ static AssayStatus allocate_arena(Artifact *a, AssayError *error)
     /* Whole huge pages where there is enough to fill some: fewer TLB
      * misses, and no page faults during the first run. */
     size_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : 4096;
+    /* arena_bytes is an int64_t: the sum cannot wrap. */
     size_t size = (bytes + align - 1) / align * align + align;
     char *data = mmap(NULL, size, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

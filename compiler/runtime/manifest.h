@@ -3,6 +3,7 @@
 #ifndef ASSAY_RUNTIME_MANIFEST_H
 #define ASSAY_RUNTIME_MANIFEST_H
 
+#include "runtime/facts.h"
 #include "runtime/runtime.h"
 
 /* A file of the artifact as the manifest describes it. */
@@ -23,6 +24,9 @@ typedef struct Manifest {
 /* Fills `manifest`, whose strings and lists live in `arena`. */
 AssayStatus manifest_read(Arena *arena, const char *dir, Manifest *manifest,
                           AssayError *error);
+
+/* What the manifest states of the facts that the code carries. */
+Facts manifest_facts(const ArtifactInfo *info);
 
 /* Sets and returns error->status. */
 AssayStatus error_set(AssayError *error, AssayStatus status,

@@ -298,6 +298,29 @@ AssayStatus manifest_read(Arena *arena, const char *dir, Manifest *manifest,
     return status;
 }
 
+Facts manifest_facts(const ArtifactInfo *info)
+{
+    Facts facts = {0};
+    facts_add_number(&facts, FACT_ARENA_BYTES, info->arena_bytes);
+    facts_add_number(&facts, FACT_WEIGHT_BYTES, info->weight_bytes);
+    for (int i = 0; i < info->input_count; i++) {
+        const ArtifactValue *v = &info->inputs[i];
+        facts_add_value(&facts, FACT_INPUTS, v->dtype, v->rank, v->dims);
+    }
+    for (int i = 0; i < info->output_count; i++) {
+        const ArtifactValue *v = &info->outputs[i];
+        facts_add_value(&facts, FACT_OUTPUTS, v->dtype, v->rank, v->dims);
+    }
+    for (int i = 0; i < info->step_count; i++)
+        facts_add_number(&facts, FACT_STEPS, info->steps[i].kernel_index);
+    for (int i = 0; i < info->tensor_count; i++) {
+        const ArtifactTensor *t = &info->tensors[i];
+        facts_add_tensor(&facts, t->dtype, t->rank, t->dims, &t->layout,
+                         t->offset, t->bytes, t->step);
+    }
+    return facts;
+}
+
 AssayStatus artifact_read_info(Arena *arena, const char *dir,
                                ArtifactInfo *info, AssayError *error)
 {

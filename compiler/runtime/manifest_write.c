@@ -14,6 +14,7 @@
 
 #include "base/hash.h"
 #include "base/layout.h"
+#include "codegen/facts.h"
 #include "runtime/abi.h"
 #include "targets/cpu.h"
 
@@ -88,14 +89,11 @@ static json_t *values_json(const Program *program, ProgramBufferKind kind,
                            int count)
 {
     json_t *list = json_array();
-    for (int number = 0; number < count; number++)
-        for (int i = 0; i < program->buffers.count; i++) {
-            const ProgramBuffer *b = &program->buffers.data[i];
-            if (b->kind != kind || b->offset != number || b->alias_of >= 0)
-                continue;
+    for (int number = 0; number < count; number++) {
+        const ProgramBuffer *b = program_value(program, kind, number);
+        if (b)
             json_array_append_new(list, value_json(b));
-            break;
-        }
+    }
     return list;
 }
 
@@ -111,8 +109,7 @@ static json_t *tensor_json(const ProgramBuffer *b)
     json_object_set_new(value, "layout", json_string(str_text(&layout)));
     json_object_set_new(value, "offset", json_integer(b->offset));
     json_object_set_new(value, "bytes", json_integer(b->bytes));
-    json_object_set_new(value, "step",
-                        json_integer(b->first_step > 0 ? b->first_step : 0));
+    json_object_set_new(value, "step", json_integer(program_tensor_step(b)));
     str_free(&layout);
     return value;
 }
@@ -174,9 +171,7 @@ static json_t *manifest_json(Diag *diag, const Program *program,
     json_t *tensors = json_array();
     for (int i = 0; i < program->buffers.count; i++) {
         const ProgramBuffer *b = &program->buffers.data[i];
-        /* One that no step touches is another name for a tensor that is
-         * listed: there is no moment to look at it. */
-        if (b->kind == PB_ARENA && b->tensor && b->first_step <= b->last_step)
+        if (program_lists_tensor(b))
             json_array_append_new(tensors, tensor_json(b));
     }
     json_t *root = json_object();

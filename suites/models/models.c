@@ -11,10 +11,11 @@ extern const SuiteModel model_vit_tiny;
 extern const SuiteModel model_resnet_fashion, model_mobilenet_fashion;
 
 static const SuiteModel *const models[] = {
-    &model_resnet18,       &model_resnet50,          &model_mobilenet_v2,
-    &model_minilm_l6,      &model_bert_base,         &model_gpt2_small,
-    &model_vit_tiny,       &model_resnet_fashion,    &model_mobilenet_fashion,
-    NULL,
+    &model_resnet18,          &model_resnet50,
+    &model_mobilenet_v2,      &model_minilm_l6,
+    &model_bert_base,         &model_gpt2_small,
+    &model_vit_tiny,          &model_resnet_fashion,
+    &model_mobilenet_fashion, NULL,
 };
 
 const SuiteModel *const *suite_models(void)
@@ -28,19 +29,30 @@ bool suite_is_name(const char *text)
     return !memchr(text, '/', length) && !memchr(text, '.', length);
 }
 
+enum {
+    MIN_RESOLUTION = 32,
+    MAX_RESOLUTION = 4096,
+    MAX_WIDTH = 16,
+    MAX_BATCH = 4096
+};
+
 static bool bad_param(Str *error, const SuiteModel *model, const char *item)
 {
     const SuiteParams *d = &model->defaults;
     str_addf(error,
-             "%s: parameter \"%s\" is not understood; there are:", model->name,
-             item);
+             "%s: parameter \"%s\" is not understood or out of range; there "
+             "are:",
+             model->name, item);
     if (d->resolution)
-        str_addf(error, " RESOLUTION (%d)", d->resolution);
+        str_addf(error, " RESOLUTION from %d to %d (%d)", MIN_RESOLUTION,
+                 MAX_RESOLUTION, d->resolution);
     if (d->width > 0)
-        str_addf(error, " width=W (%g)", d->width);
-    str_addf(error, " batch=N (%d)", d->batch);
+        str_addf(error, " width=W above 0, up to %d (%g)", MAX_WIDTH,
+                 d->width);
+    str_addf(error, " batch=N from 1 to %d (%d)", MAX_BATCH, d->batch);
     if (d->seed)
-        str_addf(error, " seed=N (%lld)", (long long)d->seed);
+        str_addf(error, " seed=N from 1 to 1000000000 (%lld)",
+                 (long long)d->seed);
     str_add(error, "\n");
     return false;
 }
@@ -59,13 +71,14 @@ static bool parse_item(const SuiteModel *model, SuiteParams *p,
     if (end == number || *end || errno || !(value > 0))
         return bad_param(error, model, item);
     bool whole = value <= 1e9 && value == (double)(int64_t)value;
-    if (!equals && d->resolution && whole && value >= 32 && value <= 4096)
+    if (!equals && d->resolution && whole && value >= MIN_RESOLUTION &&
+        value <= MAX_RESOLUTION)
         p->resolution = (int)value;
     else if (length == 5 && !strncmp(item, "width", 5) && d->width > 0 &&
-             value <= 16)
+             value <= MAX_WIDTH)
         p->width = value;
     else if (length == 5 && !strncmp(item, "batch", 5) && whole &&
-             value <= 4096)
+             value <= MAX_BATCH)
         p->batch = (int)value;
     else if (length == 4 && !strncmp(item, "seed", 4) && d->seed && whole)
         p->seed = (int64_t)value;
@@ -77,7 +90,7 @@ static bool parse_item(const SuiteModel *model, SuiteParams *p,
 static bool parse_params(const SuiteModel *model, SuiteParams *p,
                          const char *text, Str *error)
 {
-    while (*text) {
+    for (bool more = true; more;) {
         char item[64];
         size_t length = strcspn(text, ",");
         if (length >= sizeof item)
@@ -86,7 +99,8 @@ static bool parse_params(const SuiteModel *model, SuiteParams *p,
         item[length] = 0;
         if (!parse_item(model, p, item, error))
             return false;
-        text += length + (text[length] == ',');
+        more = text[length] == ',';
+        text += length + more;
     }
     return true;
 }
@@ -100,8 +114,10 @@ const SuiteModel *suite_find(const char *text, SuiteParams *params, Str *error)
             strncmp(model->name, text, length))
             continue;
         *params = model->defaults;
-        const char *rest = text[length] ? text + length + 1 : "";
-        return parse_params(model, params, rest, error) ? model : NULL;
+        if (!text[length])
+            return model;
+        return parse_params(model, params, text + length + 1, error) ? model
+                                                                     : NULL;
     }
     str_addf(error, "unknown model \"%.*s\"; there are:", (int)length, text);
     for (int i = 0; models[i]; i++)

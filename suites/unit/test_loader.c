@@ -14,6 +14,7 @@
 
 #include "base/process.h"
 #include "codegen/codegen.h"
+#include "codegen/facts.h"
 #include "runtime/artifact.h"
 #include "runtime/runtime.h"
 #include "targets/cpu.h"
@@ -138,7 +139,15 @@ static Program *make_program(Fixture *f)
 
 static void build_code(Fixture *f, const char *text)
 {
-    write_text(join(f, "model.c"), text);
+    Facts facts = program_facts(f->program);
+    char *carried = arena_strdup(
+        f->arena, "\nconst unsigned long assay_model_facts[] = {");
+    for (int i = 0; i < FACT_COUNT; i++)
+        carried = arena_printf(f->arena, "%s%llu%s", carried,
+                               (unsigned long long)facts.item[i],
+                               i + 1 < FACT_COUNT ? "u, " : "u};\n");
+    write_text(join(f, "model.c"),
+               arena_printf(f->arena, "%s%s", text, carried));
     const char *const argv[] = {"cc",    "-O1",
                                 "-fPIC", "-Icompiler",
                                 "-c",    join(f, "model.c"),
@@ -316,7 +325,7 @@ static void foreign_is_refused(void **state)
     expect_refusal(f, ASSAY_MISSING_CPU, "mips3d");
     edit_manifest(f, cpu_architecture(), "s390x");
     expect_refusal(f, ASSAY_WRONG_MACHINE, "s390x");
-    edit_manifest(f, "\"abi\": 1", "\"abi\": 99");
+    edit_manifest(f, "\"abi\": 2", "\"abi\": 99");
     expect_refusal(f, ASSAY_WRONG_ABI, "99");
 }
 
@@ -351,6 +360,45 @@ static void bad_manifest_is_refused(void **state)
     }
     unlink(join(f, "manifest.json"));
     expect_refusal(f, ASSAY_NO_ARTIFACT, "manifest.json");
+}
+
+/* Each would have the kernels read or write elsewhere than the runtime
+ * expects, or hide it. */
+static void edited_manifest_is_refused(void **state)
+{
+    Fixture *f = *state;
+    static const char input[] = "\"inputs\": [\n  {\n   \"name\": \"x\",\n"
+                                "   \"dtype\": \"f32\",\n   \"dims\": [\n"
+                                "    2,\n    3\n   ]\n  }\n ]";
+    static const char output[] =
+        "\"outputs\": [\n  {\n   \"name\": \"y\",\n"
+        "   \"dtype\": \"f32\",\n   \"dims\": [\n"
+        "    2,\n    3\n   ]\n  }\n ]";
+#define Y(dtype, dims)                                                        \
+    "{\"name\": \"y\", \"dtype\": \"" dtype "\", \"dims\": " dims "}"
+    static const char *const edits[][3] = {
+        {input, "\"inputs\": []", "inputs"},
+        {input, "\"inputs\": [" Y("f32", "[2, 3, 1]") "]", "inputs"},
+        {output, "\"outputs\": []", "outputs"},
+        {output, "\"outputs\": [" Y("f32", "[1, 1]") "]", "outputs"},
+        {output, "\"outputs\": [" Y("f32", "[0]") "]", "outputs"},
+        {output, "\"outputs\": [" Y("f32", "[2, 100000]") "]", "outputs"},
+        {output, "\"outputs\": [" Y("f64", "[2, 3]") "]", "outputs"},
+        {output,
+         "\"outputs\": [" Y("f32", "[2, 3]") ", " Y("f32", "[2, 3]") "]",
+         "outputs"},
+        {"\"weight_bytes\": 64", "\"weight_bytes\": 1", "weight_bytes"},
+        {"\"arena_bytes\": 128", "\"arena_bytes\": 256", "arena_bytes"},
+        {"\"tensors\": [", "\"tensors\": [], \"former\": [", "tensors"},
+        {"\"offset\": 64", "\"offset\": 0", "tensors"},
+    };
+#undef Y
+    for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
+        assert_true(
+            artifact_write_manifest(f->diag, f->program, f->dir, "model.so"));
+        edit_manifest(f, edits[i][0], edits[i][1]);
+        expect_refusal(f, ASSAY_DAMAGED, edits[i][2]);
+    }
 }
 
 static void is_deterministic(void **state)
@@ -400,6 +448,7 @@ int main(void)
         TEST(foreign_is_refused),
         TEST(other_abi_in_code_is_refused),
         TEST(bad_manifest_is_refused),
+        TEST(edited_manifest_is_refused),
         TEST(is_deterministic),
         TEST(archive_is_deterministic),
         TEST(link_fault_is_told),

@@ -4,9 +4,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+#include <glob.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "harness/npy.h"
@@ -141,6 +144,34 @@ static void broken_files_are_refused(void **state)
     refused(f, "No such file");
 }
 
+/* A write that fails half-way, as on a full disk, leaves the old array and
+ * no other file. */
+static void failed_write_keeps_the_old(void **state)
+{
+    Fixture *f = *state;
+    Array *a = array_new(f->arena, DT_F32, 1, (int64_t[]){4});
+    Array *big = array_new(f->arena, DT_F32, 1, (int64_t[]){100000});
+    array_set(a, 2, 7);
+    assert_true(npy_write(f->path, a, &f->error));
+    struct rlimit before, small = {4096, 4096};
+    getrlimit(RLIMIT_FSIZE, &before);
+    small.rlim_max = before.rlim_max;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    bool wrote = npy_write(f->path, big, &f->error);
+    setrlimit(RLIMIT_FSIZE, &before);
+    assert_false(wrote);
+    assert_non_null(strstr(str_text(&f->error), "File too large"));
+    Array *again = npy_read(f->arena, f->path, &f->error);
+    assert_non_null(again);
+    assert_int_equal(array_count(again), 4);
+    assert_true(array_get(again, 2) == 7);
+    glob_t leftover;
+    char pattern[80];
+    snprintf(pattern, sizeof pattern, "%s.*", f->path);
+    assert_int_equal(glob(pattern, 0, NULL, &leftover), GLOB_NOMATCH);
+}
+
 static void full_disk_is_told(void **state)
 {
     Fixture *f = *state;
@@ -158,7 +189,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(every_type_reads_back), TEST(reads_numpys_bytes),
         TEST(data_is_aligned),       TEST(broken_files_are_refused),
-        TEST(full_disk_is_told),
+        TEST(full_disk_is_told),     TEST(failed_write_keeps_the_old),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

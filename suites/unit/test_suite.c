@@ -41,17 +41,22 @@ static void bad_parameters(void **state)
         "resnet50@depth=3",   "resnet50@batch=-1",
         "resnet_fashion@192", "resnet_fashion@width=2",
         "resnet50@seed=x",    "resnet",
+        "resnet50@192,",      "resnet50@8",
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         Str error = {0};
         SuiteParams p;
         const SuiteModel *m = suite_find(bad[i], &p, &error);
-        bool empty = !strcmp(bad[i], "resnet50@");
-        if (!m == empty) /* nothing after the @ is the default */
+        if (m)
             fail_msg("%s", bad[i]);
-        assert_int_equal(error.length > 0, !empty);
+        assert_true(error.length > 0);
         str_free(&error);
     }
+    Str error = {0};
+    SuiteParams p;
+    assert_null(suite_find("resnet50@8", &p, &error));
+    assert_non_null(strstr(str_text(&error), "from 32 to 4096"));
+    str_free(&error);
     assert_true(suite_is_name("resnet50@width=0.75"));
     assert_false(suite_is_name("resnet50.onnx"));
     assert_false(suite_is_name("./resnet50"));

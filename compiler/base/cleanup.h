@@ -1,0 +1,20 @@
+/* Cleanup: what must not outlive this process when a signal ends it.
+ *
+ * SIGINT, SIGTERM and SIGHUP end the children, remove the temporary files
+ * and folders, and then end the process as they would have. */
+#ifndef ASSAY_BASE_CLEANUP_H
+#define ASSAY_BASE_CLEANUP_H
+
+#include <sys/types.h>
+
+/* Called first in main: programs that do not are ended at once. */
+void cleanup_start(void);
+
+/* A file, or a folder with all that is in it, to be removed. */
+void cleanup_add_path(const char *path);
+void cleanup_forget_path(const char *path);
+/* A child to be sent the signal, too, and waited for. */
+void cleanup_add_child(pid_t pid);
+void cleanup_forget_child(pid_t pid);
+
+#endif

@@ -1,0 +1,53 @@
+#include "codegen/facts.h"
+
+const ProgramBuffer *program_value(const Program *program,
+                                   ProgramBufferKind kind, int number)
+{
+    for (int i = 0; i < program->buffers.count; i++) {
+        const ProgramBuffer *b = &program->buffers.data[i];
+        if (b->kind == kind && b->offset == number && b->alias_of < 0)
+            return b;
+    }
+    return NULL;
+}
+
+/* One that no step touches is another name for a tensor that is listed:
+ * there is no moment to look at it. */
+bool program_lists_tensor(const ProgramBuffer *b)
+{
+    return b->kind == PB_ARENA && b->tensor && b->first_step <= b->last_step;
+}
+
+int program_tensor_step(const ProgramBuffer *b)
+{
+    return b->first_step > 0 ? b->first_step : 0;
+}
+
+static void add_values(Facts *facts, Fact fact, const Program *program,
+                       ProgramBufferKind kind, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const ProgramBuffer *b = program_value(program, kind, i);
+        if (b)
+            facts_add_value(facts, fact, b->dtype, b->rank, b->dims);
+    }
+}
+
+Facts program_facts(const Program *program)
+{
+    Facts facts = {0};
+    facts_add_number(&facts, FACT_ARENA_BYTES, program->arena_bytes);
+    facts_add_number(&facts, FACT_WEIGHT_BYTES, program->weight_bytes);
+    add_values(&facts, FACT_INPUTS, program, PB_INPUT, program->input_count);
+    add_values(&facts, FACT_OUTPUTS, program, PB_OUTPUT,
+               program->output_count);
+    for (int i = 0; i < program->steps.count; i++)
+        facts_add_number(&facts, FACT_STEPS, program->steps.data[i].kernel);
+    for (int i = 0; i < program->buffers.count; i++) {
+        const ProgramBuffer *b = &program->buffers.data[i];
+        if (program_lists_tensor(b))
+            facts_add_tensor(&facts, b->dtype, b->rank, b->dims, &b->layout,
+                             b->offset, b->bytes, program_tensor_step(b));
+    }
+    return facts;
+}
