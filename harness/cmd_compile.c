@@ -1,5 +1,6 @@
 /* assay compile: a model to an artifact. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,7 +92,7 @@ int cmd_compile(int argc, char **argv)
 {
     CompileOptions o;
     compile_options_init(&o);
-    char *dir = NULL;
+    char *dir = NULL, folder[PATH_MAX];
     int c;
     while ((c = getopt_long(argc, argv, COMPILE_SHORT "o:h", long_options,
                             NULL)) != -1) {
@@ -110,8 +111,9 @@ int cmd_compile(int argc, char **argv)
         if (!*optarg)
             return bad_input("-o: name the artifact's folder");
         /* A link to a folder stands for the folder. */
-        dir = realpath(optarg, NULL);
-        dir = dir ? dir : optarg;
+        dir = readlink(optarg, folder, 1) > 0 && realpath(optarg, folder)
+                  ? folder
+                  : optarg;
     }
     if (optind + 1 != argc || !dir)
         return fputs(usage, stderr), EXIT_BAD_INPUT;

@@ -8,7 +8,6 @@
 #include "base/process.h"
 #include "base/vec.h"
 #include "harness/common.h"
-#include "harness/npy.h"
 #include "harness/runner.h"
 #include "runtime/manifest.h"
 
@@ -50,80 +49,47 @@ static const char *link_bare(Arena *arena, const Target *target,
     return process_ok(argv, failure) ? program : NULL;
 }
 
-static bool write_raw(const char *path, const Array *array)
+static bool write_raw(const char *path, const void *data, int64_t bytes)
 {
     FILE *file = fopen(path, "wb");
-    size_t bytes = array_bytes(array);
-    bool ok = file && fwrite(array->data, 1, bytes, file) == bytes;
+    bool ok = file && fwrite(data, 1, (size_t)bytes, file) == (size_t)bytes;
     return file && fclose(file) == 0 && ok;
 }
 
-static bool read_raw(const char *path, Array *array)
+static bool read_raw(const char *path, void *data, int64_t bytes)
 {
     FILE *file = fopen(path, "rb");
-    size_t bytes = array_bytes(array);
-    bool ok = file && fread(array->data, 1, bytes, file) == bytes;
+    bool ok = file && fread(data, 1, (size_t)bytes, file) == (size_t)bytes;
     if (file)
         fclose(file);
     return ok;
 }
 
-/* Each input as a raw file; adds the paths to argv. */
-static bool stage_inputs(Arena *arena, const Launch *launch,
-                         const ArtifactInfo *info, const char *work,
-                         Words *argv, Str *failure)
+/* One batch's inputs as raw files. */
+static bool write_inputs(Runner *r, const char *work, int64_t chunk)
 {
-    for (int i = 0; i < info->input_count; i++) {
-        const ArtifactValue *v = &info->inputs[i];
-        const char *file = NULL;
-        size_t length = strlen(v->name);
-        for (int k = 0; k < launch->input_count; k++)
-            if (!strncmp(launch->inputs[k], v->name, length) &&
-                launch->inputs[k][length] == '=')
-                file = launch->inputs[k] + length + 1;
-        if (!file) {
-            str_addf(failure, "input \"%s\" has no file", v->name);
+    for (int i = 0; i < r->info->input_count; i++) {
+        int64_t bytes = r->info->inputs[i].bytes;
+        const char *raw = arena_printf(r->arena, "%s/in%d", work, i);
+        const char *data = (const char *)r->inputs[i]->data + chunk * bytes;
+        if (!write_raw(raw, data, bytes)) {
+            str_addf(r->error, "cannot write %s: %s", raw, strerror(errno));
             return false;
         }
-        Array *array = npy_read(arena, file, failure);
-        if (!array)
-            return false;
-        if (array->dtype != v->dtype ||
-            (int64_t)array_bytes(array) != v->bytes) {
-            str_addf(failure, "%s: wrong type or size for input \"%s\"", file,
-                     v->name);
-            return false;
-        }
-        const char *raw = arena_printf(arena, "%s/in%d", work, i);
-        if (!write_raw(raw, array)) {
-            str_addf(failure, "cannot write %s", raw);
-            return false;
-        }
-        vec_push(arena, argv, raw);
     }
     return true;
 }
 
-static bool collect_outputs(Arena *arena, const Launch *launch,
-                            const ArtifactInfo *info, const char *work,
-                            Str *failure)
+static bool read_outputs(Runner *r, const char *work, int64_t chunk)
 {
-    const char **names = runner_file_names(arena, info);
-    if (!make_folders(launch->output)) {
-        str_addf(failure, "--output %s: %s", launch->output, strerror(errno));
-        return false;
-    }
-    for (int i = 0; i < info->output_count; i++) {
-        const ArtifactValue *v = &info->outputs[i];
-        Array *array = array_new(arena, v->dtype, v->rank, v->dims);
-        if (!read_raw(arena_printf(arena, "%s/out%d", work, i), array)) {
-            str_addf(failure, "output \"%s\" is missing", v->name);
+    for (int i = 0; i < r->info->output_count; i++) {
+        const ArtifactValue *v = &r->info->outputs[i];
+        if (!read_raw(arena_printf(r->arena, "%s/out%d", work, i),
+                      (char *)r->outputs[i]->data + chunk * v->bytes,
+                      v->bytes)) {
+            str_addf(r->error, "output \"%s\" is missing", v->name);
             return false;
         }
-        const char *path =
-            arena_printf(arena, "%s/%s.npy", launch->output, names[i]);
-        if (!npy_write(path, array, failure))
-            return false;
     }
     return true;
 }
@@ -139,6 +105,51 @@ static const char *facts_text(Arena *arena, const ArtifactInfo *info)
     return text;
 }
 
+/* The command line of one run, as runtime/bare.c takes it. */
+static void add_arguments(Arena *arena, Words *argv, const Target *target,
+                          const char *program, const char *artifact,
+                          const ArtifactInfo *info, const char *work)
+{
+    vec_push(arena, argv, target->emulator);
+    vec_push(arena, argv, program);
+    vec_push(arena, argv, facts_text(arena, info));
+    vec_push(arena, argv, arena_printf(arena, "%s/weights.bin", artifact));
+    vec_push(arena, argv,
+             arena_printf(arena, "%lld", (long long)info->arena_bytes));
+    vec_push(arena, argv, arena_printf(arena, "%d", info->input_count));
+    for (int i = 0; i < info->input_count; i++)
+        vec_push(arena, argv, arena_printf(arena, "%s/in%d", work, i));
+    for (int i = 0; i < info->output_count; i++) {
+        vec_push(arena, argv, arena_printf(arena, "%s/out%d", work, i));
+        vec_push(
+            arena, argv,
+            arena_printf(arena, "%lld", (long long)info->outputs[i].bytes));
+    }
+    vec_push(arena, argv, NULL);
+}
+
+/* Batches run one after the other, as assay-run does it. The report is that
+ * of the last, or of the one that failed its check. */
+static json_t *run_batches(Runner *r, const Launch *launch,
+                           const char *const *argv, const char *work,
+                           int *code)
+{
+    json_t *report = NULL;
+    for (int64_t chunk = 0; chunk < r->chunks; chunk++) {
+        json_decref(report);
+        report = write_inputs(r, work, chunk)
+                     ? run_json(argv, launch->timeout, code, r->error)
+                     : NULL;
+        if (report && !read_outputs(r, work, chunk)) {
+            json_decref(report);
+            report = NULL;
+        }
+        if (!report || *code)
+            break;
+    }
+    return report;
+}
+
 static json_t *run_in(Arena *arena, const Target *target, const Launch *launch,
                       const char *work, int *code, Str *failure)
 {
@@ -148,35 +159,26 @@ static json_t *run_in(Arena *arena, const Target *target, const Launch *launch,
         str_add(failure, error.text);
         return NULL;
     }
+    Runner r = {.arena = arena, .info = &info, .error = failure};
+    if (!runner_set_inputs(&r, launch->inputs, launch->input_count, 1))
+        return NULL;
     const char *program =
         link_bare(arena, target, launch->artifact, work, failure);
     if (!program)
         return NULL;
     Words argv = {0};
-    vec_push(arena, &argv, target->emulator);
-    vec_push(arena, &argv, program);
-    vec_push(arena, &argv, facts_text(arena, &info));
-    vec_push(arena, &argv,
-             arena_printf(arena, "%s/weights.bin", launch->artifact));
-    vec_push(arena, &argv,
-             arena_printf(arena, "%lld", (long long)info.arena_bytes));
-    vec_push(arena, &argv, arena_printf(arena, "%d", info.input_count));
-    if (!stage_inputs(arena, launch, &info, work, &argv, failure))
-        return NULL;
-    for (int i = 0; i < info.output_count; i++) {
-        vec_push(arena, &argv, arena_printf(arena, "%s/out%d", work, i));
-        vec_push(
-            arena, &argv,
-            arena_printf(arena, "%lld", (long long)info.outputs[i].bytes));
-    }
-    vec_push(arena, &argv, NULL);
-    json_t *report = run_json(argv.data, launch->timeout, code, failure);
-    if (report && launch->output &&
-        !collect_outputs(arena, launch, &info, work, failure)) {
-        json_decref(report);
-        return NULL;
-    }
-    return report;
+    add_arguments(arena, &argv, target, program, launch->artifact, &info,
+                  work);
+    json_t *report = run_batches(&r, launch, argv.data, work, code);
+    if (!report || !launch->output)
+        return report;
+    bool made = make_folders(launch->output);
+    if (!made)
+        str_addf(failure, "--output %s: %s", launch->output, strerror(errno));
+    if (made && runner_write_outputs(&r, launch->output))
+        return report;
+    json_decref(report);
+    return NULL;
 }
 
 json_t *emulate_runner(Arena *arena, const Target *target,
