@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "codegen/codegen.h"
 #include "evaluate.h"
 #include "import/onnx.h"
@@ -323,10 +324,14 @@ bool assay_write_artifact(AssayCompiler *c, const char *path)
         return diag_error(c->diag, "cannot make a folder beside %s: %s", dir,
                           strerror(error));
     }
+    cleanup_add_path(temp);
+    cleanup_add_path(objects);
     bool ok =
         generate(c, objects, temp) && move_into_place(c, temp, dir, exists);
     if (!ok)
         remove_folder(temp);
     remove_folder(objects);
+    cleanup_forget_path(temp);
+    cleanup_forget_path(objects);
     return ok;
 }

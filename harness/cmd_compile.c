@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "harness/command.h"
 #include "harness/common.h"
 #include "harness/options.h"
@@ -54,24 +53,9 @@ static bool make_parent(const char *dir)
     return ok;
 }
 
-/* The two folders that assay_write_artifact works in, beside DIR: a signal
- * must not leave them. */
-static void add_work_folders(const char *dir)
-{
-    static const char *const kinds[] = {"partial", "objects"};
-    for (int i = 0; i < 2; i++) {
-        char *path;
-        if (asprintf(&path, "%s.%s.%ld", dir, kinds[i], (long)getpid()) < 0)
-            continue;
-        cleanup_add_path(path);
-        free(path);
-    }
-}
-
 static int compile(const char *model, const char *dir, const CompileOptions *o)
 {
     AssayCompiler *compiler = assay_new();
-    add_work_folders(dir);
     int code = EXIT_BAD_INPUT;
     if (!make_parent(dir)) {
         bad_input("cannot make the folder around %s: %s", dir,
