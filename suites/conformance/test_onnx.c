@@ -107,13 +107,14 @@ typedef enum Freeze { FREEZE_INTEGERS, FREEZE_SMALL, FREEZE_COUNT } Freeze;
 
 static bool is_frozen(Freeze freeze, size_t index, const Onnx__TensorProto *t)
 {
-    int64_t count = 1;
+    /* Some files hold no tensor but a sequence: any numbers come out. */
+    double count = 1;
 
     if (t->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__INT64 ||
         t->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__INT32)
         return true;
     for (size_t i = 0; i < t->n_dims; i++)
-        count *= t->dims[i];
+        count *= (double)t->dims[i];
     return freeze == FREEZE_SMALL && index > 0 && count <= 8;
 }
 
