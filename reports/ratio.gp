@@ -11,4 +11,5 @@ set style fill solid 0.7
 set xtics rotate by 30 right noenhanced
 set arrow from graph 0, first 1 to graph 1, first 1 nohead lc rgb grey dt 2
 plot ARG1 using 1:3:xtic(2) with boxes linetype 1 notitle, \
-     ARG1 using 1:3:4:5 with yerrorbars lc rgb "#e0742a" lw 2 pt 7 ps 0.1 notitle
+     ARG1 using 1:4:(0):($5 - $4) with vectors heads size 0.08,90 \
+         lc rgb "#e0742a" lw 2 notitle
