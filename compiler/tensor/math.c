@@ -1,10 +1,10 @@
 /* Elementary functions as arithmetic.
  *
- * f32, largest error against the exact result over all inputs (tested in
- * suites/unit/test_math.c): exp 2 ulp, log 2 ulp, erf 2 ulp, tanh 3 ulp,
- * sin and cos 2 ulp for |x| < 1e5, pow 1 ulp. f64: exp, log, sin, cos, pow
- * within 4 ulp for moderate arguments. Polynomials: Cephes (Moshier) for
- * exp, log and tanh; erf after Juffa's two-branch form; Taylor for f64. */
+ * f32, bound on the error against the exact result (held by dense samples
+ * in suites/unit/test_math.c): exp 2 ulp, log 2 ulp, erf 2 ulp, tanh 3 ulp,
+ * sin and cos 2 ulp for |x| < 1e5, pow 1 ulp; these three are computed in
+ * f64. Polynomials: Cephes (Moshier) for exp, log and tanh; erf after
+ * Juffa's two-branch form; Taylor for f64. */
 #include <math.h>
 
 #include "base/diag.h"
