@@ -56,6 +56,8 @@ static Tensor *apply_activation(Builder *b, const char *name, Tensor *x,
     const char *node = arena_printf(g->arena, "%s.act", name);
     if (activation == ACT_RELU)
         return graph_apply(g, "Relu", node, (Attrs){0}, x, NULL);
+    if (activation == ACT_HARD_SWISH)
+        return graph_apply(g, "HardSwish", node, (Attrs){0}, x, NULL);
     /* ReLU6 is Clip with two scalar constants. */
     Tensor *low = graph_add_constant(g, arena_printf(g->arena, "%s.min", name),
                                      array_scalar(g->arena, DT_F32, 0));
@@ -141,6 +143,42 @@ Feature builder_add(Builder *b, const char *name, Feature x, Feature y,
         mean_square -= 0.5;
     }
     return (Feature){sum, x.channels, mean_square};
+}
+
+/* A 1x1 convolution with bias. */
+static Tensor *gate_layer(Builder *b, const char *name, Tensor *x, int in,
+                          int out)
+{
+    int64_t dims[] = {out, in, 1, 1};
+    Tensor *w =
+        add_weights(b, arena_printf(b->graph->arena, "%s.weight", name), 4,
+                    dims, NORMAL, 0, sqrt(2.0 / in));
+    Tensor *bias = add_channel_weights(b, name, "bias", out, NORMAL, 0, 0.1);
+    return graph_apply(b->graph, "Conv", name, (Attrs){0}, x, w, bias, NULL);
+}
+
+Feature builder_squeeze(Builder *b, const char *name, Feature x, int inner)
+{
+    Graph *g = b->graph;
+    Arena *a = g->arena;
+    Attrs gate = {0};
+    attrs_set_float(a, &gate, "alpha", 1.0 / 6);
+    attrs_set_float(a, &gate, "beta", 0.5);
+    Tensor *y =
+        graph_apply(g, "GlobalAveragePool", arena_printf(a, "%s.pool", name),
+                    (Attrs){0}, x.tensor, NULL);
+    y = gate_layer(b, arena_printf(a, "%s.reduce", name), y, x.channels,
+                   inner);
+    y = graph_apply(g, "Relu", arena_printf(a, "%s.act", name), (Attrs){0}, y,
+                    NULL);
+    y = gate_layer(b, arena_printf(a, "%s.expand", name), y, inner,
+                   x.channels);
+    y = graph_apply(g, "HardSigmoid", arena_printf(a, "%s.gate", name), gate,
+                    y, NULL);
+    y = graph_apply(g, "Mul", arena_printf(a, "%s.mul", name), (Attrs){0},
+                    x.tensor, y, NULL);
+    /* Gates lie around a half. */
+    return (Feature){y, x.channels, x.mean_square / 4};
 }
 
 Feature builder_max_pool(Builder *b, const char *name, Feature x, int kernel,

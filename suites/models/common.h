@@ -21,7 +21,12 @@ typedef struct Builder {
     uint64_t seed;
 } Builder;
 
-typedef enum Activation { ACT_NONE, ACT_RELU, ACT_RELU6 } Activation;
+typedef enum Activation {
+    ACT_NONE,
+    ACT_RELU,
+    ACT_RELU6,
+    ACT_HARD_SWISH
+} Activation;
 
 typedef struct ConvSpec {
     int channels; /* of the output */
@@ -39,6 +44,9 @@ Feature builder_conv_bn(Builder *b, const char *name, Feature x,
 /* x + y, then the activation: NAME.add and NAME.act. */
 Feature builder_add(Builder *b, const char *name, Feature x, Feature y,
                     Activation activation);
+/* Squeeze and excitation: each channel times a gate computed from the means
+ * of all, through `inner` channels; nodes NAME.*. */
+Feature builder_squeeze(Builder *b, const char *name, Feature x, int inner);
 Feature builder_max_pool(Builder *b, const char *name, Feature x, int kernel,
                          int stride);
 /* Global average pooling and a fully connected layer, marked as the output

@@ -6,16 +6,16 @@
 #include <string.h>
 
 extern const SuiteModel model_resnet18, model_resnet50, model_mobilenet_v2;
+extern const SuiteModel model_mobilenet_v1, model_mobilenet_v3_large;
 extern const SuiteModel model_minilm_l6, model_bert_base, model_gpt2_small;
 extern const SuiteModel model_vit_tiny;
 extern const SuiteModel model_resnet_fashion, model_mobilenet_fashion;
 
 static const SuiteModel *const models[] = {
-    &model_resnet18,          &model_resnet50,
-    &model_mobilenet_v2,      &model_minilm_l6,
-    &model_bert_base,         &model_gpt2_small,
-    &model_vit_tiny,          &model_resnet_fashion,
-    &model_mobilenet_fashion, NULL,
+    &model_resnet18,       &model_resnet50,           &model_mobilenet_v1,
+    &model_mobilenet_v2,   &model_mobilenet_v3_large, &model_minilm_l6,
+    &model_bert_base,      &model_gpt2_small,         &model_vit_tiny,
+    &model_resnet_fashion, &model_mobilenet_fashion,  NULL,
 };
 
 const SuiteModel *const *suite_models(void)
