@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -28,6 +29,8 @@ static const char usage[] =
     "  -a, --artifact DIR  what to check; may be repeated\n"
     "  -i, --input NAME=FILE  .npy array instead of a seeded input\n"
     "  -s, --seed N        seed of the inputs (1)\n"
+    "      --range LOW,HIGH  seeded floats uniform in there instead of\n"
+    "                      standard normal, as 0,255 for pixels\n"
     "  -t, --threads N     (physical cores)\n"
     "      --format json   the whole report, every layer, instead of a table\n"
     "      --replay        instead: does each kernel's printed definition\n"
@@ -36,7 +39,7 @@ static const char usage[] =
     "  assay check resnet18@64 --mode unfused\n"
     "  assay check model.onnx --dim N=1 --artifact model/\n" EXIT_CODES_HELP;
 
-enum { OPT_REPLAY = OPT_COMMAND, OPT_FORMAT };
+enum { OPT_REPLAY = OPT_COMMAND, OPT_FORMAT, OPT_RANGE };
 
 static const struct option long_options[] = {
     {"artifact", required_argument, NULL, 'a'},
@@ -44,6 +47,7 @@ static const struct option long_options[] = {
     {"seed", required_argument, NULL, 's'},
     {"threads", required_argument, NULL, 't'},
     {"format", required_argument, NULL, OPT_FORMAT},
+    {"range", required_argument, NULL, OPT_RANGE},
     {"replay", no_argument, NULL, OPT_REPLAY},
     COMPILE_LONG,
     {NULL, 0, NULL, 0},
@@ -60,6 +64,8 @@ typedef struct Check {
     int given_count;
     long seed, threads;
     bool json;
+    InputRange range;
+    bool has_range;
     bool replay;
     const Graph *graph; /* as loaded */
     Array **inputs;
@@ -146,7 +152,8 @@ static bool make_input(Check *c, int index, Str *error)
         c->input_files[index] = arena_printf(c->arena, "%s=%s", t->name, file);
         return true;
     }
-    inputs_fill(array, (uint64_t)c->seed, index);
+    inputs_fill(array, (uint64_t)c->seed, index,
+                c->has_range ? &c->range : NULL);
     c->inputs[index] = array;
     file = arena_printf(c->arena, "%s/input_%d.npy", c->work, index);
     c->input_files[index] = arena_printf(c->arena, "%s=%s", t->name, file);
@@ -449,6 +456,22 @@ static int check_in(Check *c)
                        : EXIT_FINE;
 }
 
+static bool take_range(const char *text, InputRange *range)
+{
+    char *end;
+    range->low = strtod(text, &end);
+    bool ok = end != text && *end == ',';
+    if (ok) {
+        const char *high = end + 1;
+        range->high = strtod(high, &end);
+        ok = end != high && !*end && isfinite(range->low) &&
+             isfinite(range->high) && range->low < range->high;
+    }
+    if (!ok)
+        bad_input("--range %s: give two numbers, as 0,255", text);
+    return ok;
+}
+
 int cmd_check(int argc, char **argv)
 {
     Check c = {.seed = 1};
@@ -474,6 +497,8 @@ int cmd_check(int argc, char **argv)
             ok = parse_count("--threads", optarg, 1, 1024, &c.threads);
         else if (code == OPT_REPLAY)
             c.replay = true;
+        else if (code == OPT_RANGE)
+            ok = c.has_range = take_range(optarg, &c.range);
         else if (code == OPT_FORMAT)
             ok = take_format(optarg, &c.json);
         else

@@ -2,14 +2,20 @@
 
 #include "suites/random.h"
 
-void inputs_fill(Array *array, uint64_t seed, int index)
+void inputs_fill(Array *array, uint64_t seed, int index,
+                 const InputRange *within)
 {
     /* A sequence of its own for each input, the same on every machine. */
     uint64_t key = random_bits(seed, (uint64_t)index);
     int64_t count = array_count(array);
     if (dtype_is_float(array->dtype)) {
-        for (int64_t i = 0; i < count; i++)
-            array_set(array, i, random_normal(key, (uint64_t)i));
+        for (int64_t i = 0; i < count; i++) {
+            double value = random_normal(key, (uint64_t)i);
+            if (within)
+                value = within->low + (within->high - within->low) *
+                                          random_uniform(key, (uint64_t)i);
+            array_set(array, i, value);
+        }
         return;
     }
     /* Small, as integers often are indices into tables of unknown length. */

@@ -4,8 +4,15 @@
 
 #include "base/array.h"
 
-/* Floats: standard normal. Integers: 0 to 9. Bool: 0 or 1. `index` is the
- * input's number, so that two inputs differ. */
-void inputs_fill(Array *array, uint64_t seed, int index);
+/* What a model expects of its inputs. */
+typedef struct InputRange {
+    double low, high;
+} InputRange;
+
+/* Floats: uniform over `range`, or standard normal where that is NULL.
+ * Integers: 0 to 9. Bool: 0 or 1. `index` is the input's number, so that two
+ * inputs differ. */
+void inputs_fill(Array *array, uint64_t seed, int index,
+                 const InputRange *range);
 
 #endif

@@ -121,7 +121,7 @@ bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
         r->inputs[i] = make_array(r, "input", v, v->dims);
         if (!r->inputs[i])
             return false;
-        inputs_fill(r->inputs[i], seed, i);
+        inputs_fill(r->inputs[i], seed, i, NULL);
         if (r->chunks > 1) {
             str_addf(r->error,
                      "input \"%s\": give a file for each input "
