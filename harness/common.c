@@ -145,27 +145,6 @@ bool write_file(const char *path, const char *text, size_t size, Str *error)
     return ok;
 }
 
-char *read_file(Arena *arena, const char *path, Str *error)
-{
-    FILE *file = fopen(path, "rb");
-    Str text = {0};
-    char block[16384];
-    size_t size;
-    while (file && (size = fread(block, 1, sizeof block, file)) > 0)
-        str_add_bytes(&text, block, size);
-    if (!file || ferror(file)) {
-        str_addf(error, "cannot read %s: %s\n", path, strerror(errno));
-        if (file)
-            fclose(file);
-        str_free(&text);
-        return NULL;
-    }
-    fclose(file);
-    char *copy = arena_strdup(arena, str_text(&text));
-    str_free(&text);
-    return copy;
-}
-
 /* ---- children --------------------------------------------------------- */
 
 json_t *run_json(const char *const *argv, double timeout, int *code,

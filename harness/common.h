@@ -31,8 +31,6 @@ void remove_temp_folder(const char *path);
 /* Writes beside `path`, syncs and renames: a killed run leaves the old file
  * or the new one. False with a line in `error`. */
 bool write_file(const char *path, const char *text, size_t size, Str *error);
-/* Whole file, terminated; NULL with a line in `error`. */
-char *read_file(Arena *arena, const char *path, Str *error);
 
 /* Runs argv[0] with its standard output parsed as JSON. NULL when it failed:
  * `failure` says how, with what it wrote to standard error, and `*code`

@@ -55,12 +55,7 @@ void pass_infer(PassContext *c)
         }
         if (!c->evaluate || !is_shape_arithmetic(node))
             continue;
-        const Array **values =
-            ARENA_ARRAY(g->arena, const Array *, node->outputs.count + 1);
-        if (c->evaluate(g->arena, g, node, values)) {
-            node_replace_by_constants(g, node, values);
-            changed = true;
-        }
+        changed |= node_fold(c, node);
     }
     if (changed)
         graph_sweep(g);

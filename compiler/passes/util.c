@@ -356,3 +356,15 @@ void graph_layout_row_major(Graph *g)
             t->layout = layout_row_major(t->type.rank);
     }
 }
+
+bool node_fold(PassContext *c, Node *node)
+{
+    Graph *g = c->graph;
+    const Array **values =
+        ARENA_ARRAY(g->arena, const Array *, node->outputs.count + 1);
+
+    if (!c->evaluate(g->arena, g, node, values))
+        return false;
+    node_replace_by_constants(g, node, values);
+    return true;
+}

@@ -49,6 +49,9 @@ Node *tensor_only_user(const Tensor *tensor);
  * graph output keeps its node. */
 void node_replace_by_constants(Graph *g, Node *node,
                                const Array *const *values);
+/* Evaluates a node of constant operands and replaces its outputs by the
+ * values; false when it cannot be evaluated. Needs c->evaluate. */
+bool node_fold(PassContext *c, Node *node);
 
 /* Removes nodes that no output needs, then constants without users.
  * Linear in the size of the graph. */

@@ -116,11 +116,7 @@ static bool cache_keys(Look *look, const Attention *t, StageState *product,
     const Expr *keys = column_operand(product, t->column);
     const Layout *l = &keys->buffer->layout;
     const Stage *stage = product->stage;
-    int d = -1;
-    for (int i = 0; i < keys->count; i++)
-        if (keys->arg[i]->kind == EX_VAR &&
-            keys->arg[i]->var == stage->axis[t->column].var)
-            d = i;
+    int d = look_index_of(keys, stage->axis[t->column].var);
     double bytes = 4.0 * (double)stage->axis[t->column].extent *
                    (double)stage->reduce[0].extent;
     if (d < 0 || l->dim[l->count - 1].axis == d || bytes > most_bytes ||

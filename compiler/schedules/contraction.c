@@ -158,15 +158,6 @@ static void choose_tile(const Look *look, Contraction *c, double depth)
             }
 }
 
-/* Which index of a read is the plain variable. */
-static int index_of(const Expr *read, const Var *var)
-{
-    for (int i = 0; i < read->count; i++)
-        if (read->arg[i]->kind == EX_VAR && read->arg[i]->var == var)
-            return i;
-    return -1;
-}
-
 static bool is_outer(const LoopAxis *axis)
 {
     return axis->split_from && axis->split_from->outer == axis;
@@ -182,7 +173,7 @@ static bool pack_weights(Look *look, const Contraction *c, int64_t panel)
         return true;
     Layout l = {0};
     bool placed[MAX_RANK] = {false};
-    int v = index_of(w, stage->axis[c->vector_axis].var);
+    int v = look_index_of(w, stage->axis[c->vector_axis].var);
     if (v < 0)
         return true;
     placed[v] = true;
@@ -196,7 +187,7 @@ static bool pack_weights(Look *look, const Contraction *c, int64_t panel)
         const LoopAxis *root = leaf;
         while (root->split_from)
             root = root->split_from;
-        int d = index_of(w, root->root);
+        int d = look_index_of(w, root->root);
         if (d < 0)
             return true;
         if (!placed[d])
@@ -298,7 +289,7 @@ static bool cache_weights(Look *look, const Contraction *c, int64_t panel,
     const Expr *w = c->weights;
     const Layout *l = &w->buffer->layout;
     const Var *vector = acc->axis[c->vector_axis].var;
-    int v = index_of(w, vector);
+    int v = look_index_of(w, vector);
     if (w->buffer->is_constant || w->outside || v < 0 ||
         l->dim[l->count - 1].axis == v || w->buffer->role != BUF_INPUT)
         return true;

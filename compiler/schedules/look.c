@@ -22,6 +22,14 @@ int look_contiguous(const StageState *st)
     return -1;
 }
 
+int look_index_of(const Expr *read, const Var *var)
+{
+    for (int i = 0; i < read->count; i++)
+        if (read->arg[i]->kind == EX_VAR && read->arg[i]->var == var)
+            return i;
+    return -1;
+}
+
 bool look_uses(const StageState *st, int axis, const Expr *x)
 {
     return expr_uses_var(x, st->stage->axis[axis].var);

@@ -264,14 +264,14 @@ static Stmt *loop(Lower *lw, Instance *in, int leaf, int64_t count,
 {
     LoopAxis *axis = in->st->leaves.data[leaf];
     if (count == 1) {
-        axis_bind(lw, in, axis, expr_int(lw->arena, 0));
+        axis_bind(in, axis, expr_int(lw->arena, 0));
         Stmt *s = inside(lw, in, leaf);
         axis_unbind(in, axis);
         return s;
     }
     const Var *var = fresh_var(lw, axis->name);
     vec_push(lw->arena, &lw->ranges.vars, ((VarRange){var, count}));
-    axis_bind(lw, in, axis, expr_var(lw->arena, var));
+    axis_bind(in, axis, expr_var(lw->arena, var));
     Stmt *s = stmt_for(lw->arena, axis->kind, var, count,
                        inside(lw, in, leaf));
     axis_unbind(in, axis);
@@ -372,7 +372,7 @@ static Stmt *lane_loop(Lower *lw, Instance *in, Buffer *const *acc,
     vec_push(a, &lw->ranges.vars, ((VarRange){var, count}));
     const Expr *lhs[MAX_VALUES], *rhs[MAX_VALUES];
     if (base)
-        axis_bind(lw, in, in->st->lane_axis, expr_add(a, base, lane));
+        axis_bind(in, in->st->lane_axis, expr_add(a, base, lane));
     for (int k = 0; k < stage->value_count; k++) {
         lhs[k] = expr_load(a, acc[k], lane);
         rhs[k] = base ? lower_value(lw, in, stage->value[k])

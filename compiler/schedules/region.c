@@ -85,10 +85,8 @@ void axis_set_segment(Instance *in, const LoopAxis *outer,
     state_of(in, outer)->segment = segment ? *segment : (Segment){0};
 }
 
-void axis_bind(Lower *lw, Instance *in, const LoopAxis *axis,
-               const Expr *value)
+void axis_bind(Instance *in, const LoopAxis *axis, const Expr *value)
 {
-    (void)lw;
     state_of(in, axis)->value = value;
 }
 

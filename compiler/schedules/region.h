@@ -64,8 +64,7 @@ int axis_segments(const Instance *in, const LoopAxis *outer,
                   Segment segment[2]);
 void axis_set_segment(Instance *in, const LoopAxis *outer,
                       const Segment *segment);
-void axis_bind(Lower *lw, Instance *in, const LoopAxis *axis,
-               const Expr *value);
+void axis_bind(Instance *in, const LoopAxis *axis, const Expr *value);
 void axis_unbind(Instance *in, const LoopAxis *axis);
 /* Value of a root axis, region base included; all its loops are bound. */
 const Expr *axis_value(Lower *lw, Instance *in, const LoopAxis *root);

@@ -29,6 +29,8 @@ int look_contiguous(const StageState *st);
 /* Every read of `buffer` in `x` is at the stage's own point. */
 bool look_reads_own_point(const StageState *st, const Expr *x,
                           const Buffer *buffer);
+/* Which index of a read is just the variable; -1 for none. */
+int look_index_of(const Expr *read, const Var *var);
 bool look_uses(const StageState *st, int axis, const Expr *x);
 /* Joins neighbouring axes as far as buffers allow. `except` keeps one axis
  * apart (NULL: none). */

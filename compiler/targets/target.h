@@ -34,7 +34,6 @@ struct Target {
      * weights; the rest holds what comes and goes in a step. */
     int tile_registers;
     bool has_fma;
-    bool has_masked_loads;
     int64_t l1_bytes, l2_bytes; /* data caches of one core */
     TargetRun run;
     const char *cc;       /* compiler that links or compiles; "cc" */

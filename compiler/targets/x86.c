@@ -80,7 +80,6 @@ const Target target_x86_v4 = {
     .vector_registers = 32,
     .tile_registers = 30,
     .has_fma = true,
-    .has_masked_loads = true,
     .l1_bytes = 32 << 10,
     .l2_bytes = 1 << 20,
     .run = RUN_HOST,

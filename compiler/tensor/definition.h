@@ -59,7 +59,7 @@ Buffer *definition_add_buffer(Definition *def, const char *name,
  *     StageBuilder b;
  *     stage_begin(&b, def, out);           spatial axes from out's shape
  *     const Expr *k = stage_reduce(&b, extent, "k");
- *     stage_end_sum(&b, value)  or  stage_end(&b, value)
+ *     stage_end_reduce(&b, "sum", value)  or  stage_end(&b, value)
  * b.index[i] is the expression of spatial axis i. */
 typedef struct StageBuilder {
     Definition *def;

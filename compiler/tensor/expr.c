@@ -109,7 +109,7 @@ static bool is_float_const(const Expr *x, double value)
            signbit(x->f) == signbit(value);
 }
 
-static int64_t floor_div(int64_t x, int64_t y)
+int64_t floor_divide(int64_t x, int64_t y)
 {
     int64_t q = x / y;
     return q * y != x && (x < 0) != (y < 0) ? q - 1 : q;
@@ -129,9 +129,9 @@ static const Expr *fold_ints(Arena *a, ExprKind kind, DType dtype, int64_t x,
     case EX_MUL:
         return expr_const_int(a, dtype, (int64_t)(ux * uy));
     case EX_DIV:
-        return y > 0 ? expr_const_int(a, dtype, floor_div(x, y)) : NULL;
+        return y > 0 ? expr_const_int(a, dtype, floor_divide(x, y)) : NULL;
     case EX_MOD:
-        return y > 0 ? expr_const_int(a, dtype, x - floor_div(x, y) * y)
+        return y > 0 ? expr_const_int(a, dtype, x - floor_divide(x, y) * y)
                      : NULL;
     case EX_MIN:
         return expr_const_int(a, dtype, x < y ? x : y);

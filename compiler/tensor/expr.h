@@ -152,6 +152,8 @@ struct ExprSubst {
 };
 const Expr *expr_rewrite(ExprSubst *subst, const Expr *x);
 
+/* Index division: rounds down; the divisor is positive. */
+int64_t floor_divide(int64_t x, int64_t y);
 const char *expr_kind_name(ExprKind kind); /* "add", "exp", ... */
 /* Infix text: "max(x[n, c] * 2 + b[c], 0.0)". A DAG prints as a tree. */
 void expr_print(Str *out, const Expr *x);

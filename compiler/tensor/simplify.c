@@ -22,12 +22,6 @@ typedef struct Linear {
     Term term[MAX_TERMS];
 } Linear;
 
-static int64_t floor_div(int64_t x, int64_t y)
-{
-    int64_t q = x / y;
-    return q * y != x && (x < 0) != (y < 0) ? q - 1 : q;
-}
-
 static int depth_of(const Ranges *r, const Expr *atom)
 {
     if (atom->kind != EX_VAR) {
@@ -100,21 +94,21 @@ static bool linearize_division(const Ranges *r, const Expr *x,
             add_term(rest, t.atom, t.factor);
     }
     if (ok) {
-        whole->constant = floor_div(numerator->constant, c);
+        whole->constant = floor_divide(numerator->constant, c);
         rest->constant = numerator->constant - whole->constant * c;
         Interval range = linear_interval(r, rest);
         /* A rest that stays within one multiple of c is decided. */
         bool decided = range.known &&
-                       floor_div(range.min, c) == floor_div(range.max, c);
+                       floor_divide(range.min, c) == floor_divide(range.max, c);
         if (decided && x->kind == EX_DIV) {
             l->constant +=
-                factor * (whole->constant + floor_div(range.min, c));
+                factor * (whole->constant + floor_divide(range.min, c));
             for (int i = 0; ok && i < whole->count; i++)
                 ok = add_term(l, whole->term[i].atom,
                               whole->term[i].factor * factor);
         } else if (decided) {
             l->constant += factor * (rest->constant -
-                                     floor_div(range.min, c) * c);
+                                     floor_divide(range.min, c) * c);
             for (int i = 0; ok && i < rest->count; i++)
                 ok = add_term(l, rest->term[i].atom,
                               rest->term[i].factor * factor);
@@ -294,7 +288,7 @@ Interval interval_of(const Ranges *r, const Expr *x)
         }
         if (!a.known)
             return unknown;
-        return (Interval){floor_div(a.min, c), floor_div(a.max, c), true};
+        return (Interval){floor_divide(a.min, c), floor_divide(a.max, c), true};
     }
     case EX_ADD:
     case EX_SUB:
