@@ -20,10 +20,10 @@ typedef struct AssayDim {
 } AssayDim;
 
 typedef struct AssayOptions {
-    const char *target;         /* NULL: native */
-    int opt_level;              /* 0, 1, 2 */
-    bool naive;                 /* --schedule naive */
-    bool taps;                  /* keep every tensor for comparison */
+    const char *target; /* NULL: native */
+    int opt_level;      /* 0, 1, 2 */
+    bool naive;         /* --schedule naive */
+    bool taps;          /* keep every tensor for comparison */
     /* LLVM's address or thread sanitizer over the kernels; the runner must
      * be built with the same one. */
     bool sanitize, sanitize_threads;
@@ -31,8 +31,8 @@ typedef struct AssayOptions {
     const char *const *no_fuse;  /* node names; ends with NULL */
     const char *dump_after, *stop_after;
     bool time_passes, verify;
-    int jobs;                   /* kernels compiled at once; 0: all cores */
-    const AssayDim *dims;       /* --dim NAME=VALUE */
+    int jobs;             /* kernels compiled at once; 0: all cores */
+    const AssayDim *dims; /* --dim NAME=VALUE */
     int dim_count;
 } AssayOptions;
 

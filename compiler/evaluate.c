@@ -33,10 +33,8 @@ bool evaluate_node(Arena *arena, const Graph *g, const Node *node,
         return false;
     }
     Diag *diag = diag_new(scratch, NULL);
-    Kernel *kernel =
-        schedule_lower(schedule_new(scratch, diag, def), scratch);
-    void **data =
-        ARENA_ARRAY(scratch, void *, kernel->params.count + 1);
+    Kernel *kernel = schedule_lower(schedule_new(scratch, diag, def), scratch);
+    void **data = ARENA_ARRAY(scratch, void *, kernel->params.count + 1);
     int in = 0, out = 0;
     for (int i = 0; i < kernel->params.count; i++) {
         const Buffer *b = kernel->params.data[i];

@@ -31,7 +31,7 @@ char *arena_vprintf(Arena *arena, const char *format, va_list args);
 size_t arena_used(const Arena *arena);
 
 #define ARENA_NEW(arena, type) ((type *)arena_alloc((arena), sizeof(type)))
-#define ARENA_ARRAY(arena, type, count) \
+#define ARENA_ARRAY(arena, type, count)                                       \
     ((type *)arena_alloc_array((arena), (size_t)(count), sizeof(type)))
 
 #endif

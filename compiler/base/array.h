@@ -29,11 +29,11 @@ typedef enum DType {
     DT_COUNT
 } DType;
 
-const char *dtype_name(DType dtype);      /* "f32" */
-DType dtype_parse(const char *name);      /* DT_INVALID when unknown */
-size_t dtype_size(DType dtype);           /* bytes an element */
-bool dtype_is_float(DType dtype);         /* f64 f32 f16 bf16 */
-bool dtype_is_signed(DType dtype);        /* floats and signed integers */
+const char *dtype_name(DType dtype); /* "f32" */
+DType dtype_parse(const char *name); /* DT_INVALID when unknown */
+size_t dtype_size(DType dtype);      /* bytes an element */
+bool dtype_is_float(DType dtype);    /* f64 f32 f16 bf16 */
+bool dtype_is_signed(DType dtype);   /* floats and signed integers */
 
 typedef struct Array {
     DType dtype;

@@ -7,7 +7,7 @@
 typedef struct CodegenOptions {
     bool sanitize;
     bool sanitize_threads;
-    int jobs; /* kernels compiled at once; at least 1 */
+    int jobs;       /* kernels compiled at once; at least 1 */
     const char *cc; /* C target: the system compiler, NULL: the target's */
 } CodegenOptions;
 

@@ -38,10 +38,9 @@ static LLVMTargetMachineRef open_machine(const Target *target, char **error)
     LLVMTargetRef t;
     if (LLVMGetTargetFromTriple(target->triple, &t, error))
         return NULL;
-    return LLVMCreateTargetMachine(t, target->triple, target->cpu,
-                                   target->features,
-                                   LLVMCodeGenLevelAggressive, LLVMRelocPIC,
-                                   LLVMCodeModelDefault);
+    return LLVMCreateTargetMachine(
+        t, target->triple, target->cpu, target->features,
+        LLVMCodeGenLevelAggressive, LLVMRelocPIC, LLVMCodeModelDefault);
 }
 
 /* LLVM's own loop and SLP vectorizers stay off: the schedule decides. */
@@ -64,11 +63,10 @@ static char *optimize(Module *m, LLVMTargetMachineRef machine)
         die("LLVM refuses the module: %s", message);
     LLVMDisposeMessage(message);
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-    char *passes = arena_printf(
-        m->arena, "%s%s%s", pipeline, m->sanitize ? ",asan" : "",
-        m->sanitize_threads ? ",function(tsan),tsan-module" : "");
-    LLVMErrorRef error =
-        LLVMRunPasses(m->module, passes, machine, options);
+    char *passes =
+        arena_printf(m->arena, "%s%s%s", pipeline, m->sanitize ? ",asan" : "",
+                     m->sanitize_threads ? ",function(tsan),tsan-module" : "");
+    LLVMErrorRef error = LLVMRunPasses(m->module, passes, machine, options);
     LLVMDisposePassBuilderOptions(options);
     return error ? LLVMGetErrorMessage(error) : NULL;
 }
@@ -90,8 +88,7 @@ static void code_facts(LLVMMemoryBufferRef object, ProgramKernel *kernel)
     if (!binary)
         die("cannot read back an object: %s", message);
     uint64_t hash = 0;
-    LLVMSectionIteratorRef s =
-        LLVMObjectFileCopySectionIterator(binary);
+    LLVMSectionIteratorRef s = LLVMObjectFileCopySectionIterator(binary);
     for (; !LLVMObjectFileIsSectionIteratorAtEnd(binary, s);
          LLVMMoveToNextSection(s)) {
         const char *name = LLVMGetSectionName(s);
@@ -144,10 +141,8 @@ static char *compile_one(const Job *job, int index)
         emit_kernel(&m, p->kernels.data[index].kernel);
     error = optimize(&m, machine);
     LLVMMemoryBufferRef object = NULL;
-    if (!error &&
-        !LLVMTargetMachineEmitToMemoryBuffer(machine, m.module,
-                                             LLVMObjectFile, &error,
-                                             &object)) {
+    if (!error && !LLVMTargetMachineEmitToMemoryBuffer(
+                      machine, m.module, LLVMObjectFile, &error, &object)) {
         error = write_file(job->paths[index], object);
         if (!is_model)
             code_facts(object, &p->kernels.data[index]);
@@ -177,14 +172,16 @@ bool codegen_llvm(Program *program, Diag *diag, const CodegenOptions *o,
     Arena *a = program->arena;
     atomic_int next = 0;
     int n = program->kernels.count + 1;
-    Job job = {program, program->target, o,
-               ARENA_ARRAY(a, const char *, n), ARENA_ARRAY(a, char *, n),
+    Job job = {program,
+               program->target,
+               o,
+               ARENA_ARRAY(a, const char *, n),
+               ARENA_ARRAY(a, char *, n),
                &next};
     for (int i = 0; i < n; i++)
         job.paths[i] =
-            i + 1 < n ? arena_printf(
-                            a, "%s/%s.o", dir,
-                            program->kernels.data[i].kernel->name)
+            i + 1 < n ? arena_printf(a, "%s/%s.o", dir,
+                                     program->kernels.data[i].kernel->name)
                       : arena_printf(a, "%s/model.o", dir);
     enum { MAX_JOBS = 64 };
     pthread_t threads[MAX_JOBS];
@@ -224,11 +221,9 @@ bool codegen_llvm_text(Str *out, Diag *diag, const Kernel *kernel,
     error = optimize(&m, machine);
     LLVMMemoryBufferRef text = NULL;
     if (!error && assembly &&
-        !LLVMTargetMachineEmitToMemoryBuffer(machine, m.module,
-                                             LLVMAssemblyFile, &error,
-                                             &text)) {
-        str_add_bytes(out, LLVMGetBufferStart(text),
-                      LLVMGetBufferSize(text));
+        !LLVMTargetMachineEmitToMemoryBuffer(
+            machine, m.module, LLVMAssemblyFile, &error, &text)) {
+        str_add_bytes(out, LLVMGetBufferStart(text), LLVMGetBufferSize(text));
         LLVMDisposeMemoryBuffer(text);
     } else if (!error) {
         char *ir = LLVMPrintModuleToString(m.module);
@@ -281,8 +276,7 @@ static bool jit_failed(Diag *diag, const Kernel *kernel, LLVMErrorRef error)
     return true;
 }
 
-bool codegen_llvm_evaluate(const Kernel *kernel, void *const *data,
-                           Diag *diag)
+bool codegen_llvm_evaluate(const Kernel *kernel, void *const *data, Diag *diag)
 {
     char *text = NULL;
     LLVMTargetMachineRef machine = open_machine(&baseline, &text);
@@ -297,8 +291,8 @@ bool codegen_llvm_evaluate(const Kernel *kernel, void *const *data,
     text = optimize(&m, machine);
     LLVMMemoryBufferRef object = NULL;
     if (!text)
-        LLVMTargetMachineEmitToMemoryBuffer(machine, m.module,
-                                            LLVMObjectFile, &text, &object);
+        LLVMTargetMachineEmitToMemoryBuffer(machine, m.module, LLVMObjectFile,
+                                            &text, &object);
     module_close(&m);
     LLVMDisposeTargetMachine(machine);
     if (text) {
@@ -311,12 +305,12 @@ bool codegen_llvm_evaluate(const Kernel *kernel, void *const *data,
         return false;
     LLVMOrcExecutorAddress address = 0;
     /* The object belongs to the JIT from here on. */
-    bool ok = !jit_failed(diag, kernel,
-                          LLVMOrcLLJITAddObjectFile(
-                              jit, LLVMOrcLLJITGetMainJITDylib(jit),
-                              object)) &&
-              !jit_failed(diag, kernel,
-                          LLVMOrcLLJITLookup(jit, &address, kernel->name));
+    bool ok =
+        !jit_failed(diag, kernel,
+                    LLVMOrcLLJITAddObjectFile(
+                        jit, LLVMOrcLLJITGetMainJITDylib(jit), object)) &&
+        !jit_failed(diag, kernel,
+                    LLVMOrcLLJITLookup(jit, &address, kernel->name));
     if (ok) {
         AssayRun run = {.parallel_for = run_serially};
         void (*entry)(const AssayRun *, void *const *);

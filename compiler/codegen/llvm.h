@@ -21,14 +21,14 @@ typedef struct Module {
 
 void module_open(Module *m, const Target *target, const char *name);
 void module_close(Module *m);
-LLVMTypeRef module_type(const Module *m, DType dtype); /* in SSA form */
+LLVMTypeRef module_type(const Module *m, DType dtype);   /* in SSA form */
 LLVMValueRef module_int(const Module *m, int64_t value); /* i64 */
 /* Calls an overloaded intrinsic on values of type `type`. */
 LLVMValueRef module_intrinsic(Module *m, const char *name, LLVMTypeRef type,
                               LLVMValueRef *args, unsigned count);
 /* A function attribute as text, or an enum attribute with a value. */
-void module_text_attribute(Module *m, LLVMValueRef function,
-                           const char *key, const char *value);
+void module_text_attribute(Module *m, LLVMValueRef function, const char *key,
+                           const char *value);
 void module_attribute(Module *m, LLVMValueRef function, int index,
                       const char *name, uint64_t value);
 /* void name(const AssayRun *, void *const *) */

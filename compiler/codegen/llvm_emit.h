@@ -7,12 +7,12 @@
 typedef struct Emit {
     Module *m;
     const Kernel *kernel;
-    LLVMValueRef function;      /* being filled */
-    LLVMBasicBlockRef entry;    /* allocas go here */
-    LLVMValueRef *params;       /* a pointer each */
-    LLVMValueRef *temps;        /* allocas, NULL until used */
-    LLVMValueRef run, args;     /* only in the outer function */
-    PtrMap vars;                /* Var to i64 value */
+    LLVMValueRef function;   /* being filled */
+    LLVMBasicBlockRef entry; /* allocas go here */
+    LLVMValueRef *params;    /* a pointer each */
+    LLVMValueRef *temps;     /* allocas, NULL until used */
+    LLVMValueRef run, args;  /* only in the outer function */
+    PtrMap vars;             /* Var to i64 value */
     /* vector loop in progress; lanes is 0 outside */
     const Var *lane_var;
     int lanes;

@@ -53,8 +53,8 @@ static LLVMValueRef buffer_pointer(Emit *e, const Buffer *b)
         LLVMPositionBuilderBefore(builder(e), first);
     else
         LLVMPositionBuilderAtEnd(builder(e), e->entry);
-    LLVMTypeRef type = LLVMArrayType2(memory_type(e, b->dtype),
-                                      (uint64_t)buffer_size(b));
+    LLVMTypeRef type =
+        LLVMArrayType2(memory_type(e, b->dtype), (uint64_t)buffer_size(b));
     e->temps[t] = LLVMBuildAlloca(builder(e), type, b->name);
     LLVMSetAlignment(e->temps[t], 64);
     LLVMPositionBuilderAtEnd(builder(e), here);
@@ -90,8 +90,8 @@ static void store_at(Emit *e, const Buffer *b, LLVMValueRef pointer,
                      LLVMValueRef value, int lanes)
 {
     if (b->dtype == DT_BOOL)
-        value = LLVMBuildZExt(builder(e), value,
-                              with_lanes(e->m->i8, lanes), "");
+        value =
+            LLVMBuildZExt(builder(e), value, with_lanes(e->m->i8, lanes), "");
     LLVMValueRef s = LLVMBuildStore(builder(e), value, pointer);
     LLVMSetAlignment(s, (unsigned)dtype_size(b->dtype));
 }
@@ -123,8 +123,7 @@ static bool affine_factor(const Expr *x, const Var *var, int64_t *factor)
         *factor = x->kind == EX_ADD ? a + b : a - b;
         return true;
     case EX_MUL:
-        if (x->arg[1]->kind == EX_INT &&
-            affine_factor(x->arg[0], var, &a)) {
+        if (x->arg[1]->kind == EX_INT && affine_factor(x->arg[0], var, &a)) {
             *factor = a * x->arg[1]->i;
             return true;
         }
@@ -144,8 +143,7 @@ static LLVMValueRef emit_vector(Emit *e, Memo *memo, const Expr *x);
 static LLVMValueRef lookup(const Memo *memo, const Expr *x, bool vector)
 {
     for (; memo; memo = memo->parent) {
-        const void *v =
-            ptrmap_get(vector ? &memo->vector : &memo->scalar, x);
+        const void *v = ptrmap_get(vector ? &memo->vector : &memo->scalar, x);
         if (v)
             return (LLVMValueRef)v;
     }
@@ -170,9 +168,8 @@ static bool has_load(const Expr *x)
 static LLVMValueRef const_of(Emit *e, const Expr *x)
 {
     LLVMTypeRef type = module_type(e->m, x->dtype);
-    return x->kind == EX_INT
-               ? LLVMConstInt(type, (unsigned long long)x->i, 1)
-               : LLVMConstReal(type, x->f);
+    return x->kind == EX_INT ? LLVMConstInt(type, (unsigned long long)x->i, 1)
+                             : LLVMConstReal(type, x->f);
 }
 
 static LLVMValueRef floor_division(Emit *e, bool mod, LLVMValueRef x,
@@ -185,8 +182,7 @@ static LLVMValueRef floor_division(Emit *e, bool mod, LLVMValueRef x,
     LLVMValueRef rest = LLVMBuildSRem(b, x, y, "");
     LLVMValueRef low = LLVMBuildICmp(b, LLVMIntSLT, rest, zero, "");
     if (mod)
-        return LLVMBuildSelect(b, low, LLVMBuildAdd(b, rest, y, ""), rest,
-                               "");
+        return LLVMBuildSelect(b, low, LLVMBuildAdd(b, rest, y, ""), rest, "");
     LLVMValueRef q = LLVMBuildSDiv(b, x, y, "");
     return LLVMBuildAdd(b, q, LLVMBuildSExt(b, low, type, ""), "");
 }
@@ -202,8 +198,7 @@ static LLVMValueRef float_min_max(Emit *e, const Expr *x, LLVMValueRef p,
                                   LLVMValueRef q)
 {
     LLVMBuilderRef b = builder(e);
-    LLVMRealPredicate wins =
-        x->kind == EX_MAX ? LLVMRealOGT : LLVMRealOLT;
+    LLVMRealPredicate wins = x->kind == EX_MAX ? LLVMRealOGT : LLVMRealOLT;
     if (is_not_nan(x->arg[1])) {
         LLVMValueRef swap = p;
         p = q;
@@ -233,21 +228,18 @@ static LLVMValueRef emit_binary(Emit *e, const Expr *x, LLVMValueRef p,
     case EX_DIV:
         if (f)
             return LLVMBuildFDiv(b, p, q, "");
-        return s ? floor_division(e, false, p, q)
-                 : LLVMBuildUDiv(b, p, q, "");
+        return s ? floor_division(e, false, p, q) : LLVMBuildUDiv(b, p, q, "");
     case EX_MOD:
         if (f)
             break;
-        return s ? floor_division(e, true, p, q)
-                 : LLVMBuildURem(b, p, q, "");
+        return s ? floor_division(e, true, p, q) : LLVMBuildURem(b, p, q, "");
     case EX_MIN:
     case EX_MAX: {
         if (f)
             return float_min_max(e, x, p, q);
         LLVMIntPredicate less = s ? LLVMIntSLT : LLVMIntULT;
-        LLVMValueRef c = x->kind == EX_MIN
-                             ? LLVMBuildICmp(b, less, p, q, "")
-                             : LLVMBuildICmp(b, less, q, p, "");
+        LLVMValueRef c = x->kind == EX_MIN ? LLVMBuildICmp(b, less, p, q, "")
+                                           : LLVMBuildICmp(b, less, q, p, "");
         return LLVMBuildSelect(b, c, p, q, "");
     }
     case EX_AND:
@@ -287,11 +279,10 @@ static LLVMValueRef emit_cast(Emit *e, const Expr *x, LLVMValueRef p,
     LLVMTypeRef type = with_lanes(module_type(e->m, to), lanes);
     bool from_float = dtype_is_float(from), to_float = dtype_is_float(to);
     if (to == DT_BOOL)
-        return from_float
-                   ? LLVMBuildFCmp(b, LLVMRealUNE, p,
-                                   LLVMConstNull(LLVMTypeOf(p)), "")
-                   : LLVMBuildICmp(b, LLVMIntNE, p,
-                                   LLVMConstNull(LLVMTypeOf(p)), "");
+        return from_float ? LLVMBuildFCmp(b, LLVMRealUNE, p,
+                                          LLVMConstNull(LLVMTypeOf(p)), "")
+                          : LLVMBuildICmp(b, LLVMIntNE, p,
+                                          LLVMConstNull(LLVMTypeOf(p)), "");
     if (from_float && to_float)
         return LLVMBuildFPCast(b, p, type, "");
     if (to_float)
@@ -299,8 +290,8 @@ static LLVMValueRef emit_cast(Emit *e, const Expr *x, LLVMValueRef p,
                                      : LLVMBuildUIToFP(b, p, type, "");
     if (from_float) {
         /* Plain fptosi is poison out of range. */
-        const char *name = dtype_is_signed(to) ? "llvm.fptosi.sat"
-                                               : "llvm.fptoui.sat";
+        const char *name =
+            dtype_is_signed(to) ? "llvm.fptosi.sat" : "llvm.fptoui.sat";
         LLVMTypeRef types[] = {type, LLVMTypeOf(p)};
         unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
         LLVMValueRef fn =
@@ -314,8 +305,8 @@ static LLVMValueRef emit_unary(Emit *e, const Expr *x, LLVMValueRef p,
                                int lanes)
 {
     static const char *const intrinsics[EX_KIND_COUNT] = {
-        [EX_ABS] = "llvm.fabs",   [EX_FLOOR] = "llvm.floor",
-        [EX_CEIL] = "llvm.ceil",  [EX_ROUND] = "llvm.roundeven",
+        [EX_ABS] = "llvm.fabs",  [EX_FLOOR] = "llvm.floor",
+        [EX_CEIL] = "llvm.ceil", [EX_ROUND] = "llvm.roundeven",
         [EX_SQRT] = "llvm.sqrt",
     };
     LLVMBuilderRef b = builder(e);
@@ -330,8 +321,8 @@ static LLVMValueRef emit_unary(Emit *e, const Expr *x, LLVMValueRef p,
     if (x->kind == EX_NOT)
         return LLVMBuildNot(b, p, "");
     if (x->kind == EX_ABS && !f) {
-        LLVMValueRef low = LLVMBuildICmp(b, LLVMIntSLT, p,
-                                         LLVMConstNull(LLVMTypeOf(p)), "");
+        LLVMValueRef low =
+            LLVMBuildICmp(b, LLVMIntSLT, p, LLVMConstNull(LLVMTypeOf(p)), "");
         return LLVMBuildSelect(b, low, LLVMBuildNeg(b, p, ""), p, "");
     }
     if (!intrinsics[x->kind] || !f)
@@ -383,8 +374,7 @@ static LLVMValueRef emit_scalar(Emit *e, Memo *memo, const Expr *x)
     case EX_VAR:
         v = (LLVMValueRef)ptrmap_get(&e->vars, x->var);
         if (!v)
-            die("kernel %s: %s is not bound", e->kernel->name,
-                x->var->name);
+            die("kernel %s: %s is not bound", e->kernel->name, x->var->name);
         break;
     case EX_LOAD:
         p[0] = emit_scalar(e, memo, x->arg[0]);
@@ -421,18 +411,17 @@ static LLVMValueRef gather_pointers(Emit *e, const Buffer *b,
                                  &offsets, 1, "");
 }
 
-static LLVMValueRef call_masked(Emit *e, const char *name,
-                                LLVMTypeRef type, LLVMValueRef pointer,
-                                LLVMValueRef mask, unsigned align)
+static LLVMValueRef call_masked(Emit *e, const char *name, LLVMTypeRef type,
+                                LLVMValueRef pointer, LLVMValueRef mask,
+                                unsigned align)
 {
     LLVMTypeRef types[] = {type, LLVMTypeOf(pointer)};
     LLVMValueRef args[] = {pointer, LLVMConstInt(e->m->i32, align, 0), mask,
                            LLVMConstNull(type)};
     unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
-    LLVMValueRef fn =
-        LLVMGetIntrinsicDeclaration(e->m->module, id, types, 2);
-    return LLVMBuildCall2(builder(e), LLVMGlobalGetValueType(fn), fn, args,
-                          4, "");
+    LLVMValueRef fn = LLVMGetIntrinsicDeclaration(e->m->module, id, types, 2);
+    return LLVMBuildCall2(builder(e), LLVMGlobalGetValueType(fn), fn, args, 4,
+                          "");
 }
 
 static LLVMValueRef all_lanes(Emit *e)
@@ -455,8 +444,8 @@ static LLVMValueRef emit_vector_load(Emit *e, Memo *memo, const Expr *x)
     }
     if (affine && factor == 1) {
         LLVMValueRef at = emit_scalar(e, memo, x->arg[0]);
-        v = call_masked(e, "llvm.masked.load", type,
-                        element_pointer(e, b, at), e->mask, size);
+        v = call_masked(e, "llvm.masked.load", type, element_pointer(e, b, at),
+                        e->mask, size);
     } else if (affine && factor == 0 && !e->mask) {
         LLVMValueRef at = emit_scalar(e, memo, x->arg[0]);
         v = load_at(e, b, element_pointer(e, b, at), 0);
@@ -468,8 +457,7 @@ static LLVMValueRef emit_vector_load(Emit *e, Memo *memo, const Expr *x)
                         e->mask ? e->mask : all_lanes(e), size);
     }
     if (b->dtype == DT_BOOL)
-        v = LLVMBuildICmp(builder(e), LLVMIntNE, v, LLVMConstNull(type),
-                          "");
+        v = LLVMBuildICmp(builder(e), LLVMIntNE, v, LLVMConstNull(type), "");
     return v;
 }
 
@@ -586,8 +574,7 @@ void emit_store(Emit *e, const Stmt *s)
         } else {
             LLVMValueRef at = emit_vector(e, &memo, s->offset);
             for (int i = 0; i < e->lanes; i++) {
-                LLVMValueRef lane =
-                    LLVMConstInt(e->m->i32, (unsigned)i, 0);
+                LLVMValueRef lane = LLVMConstInt(e->m->i32, (unsigned)i, 0);
                 LLVMValueRef o =
                     LLVMBuildExtractElement(builder(e), at, lane, "");
                 LLVMValueRef x =

@@ -77,8 +77,8 @@ static void emit_vector_loop(Emit *e, const Stmt *s)
      * half, quarter ... the width: no scalar loop at the end. */
     const int64_t most_unrolled = 8;
     if (full > most_unrolled) {
-        counted_loop(e, s, module_int(e->m, 0),
-                     module_int(e->m, full * lanes), lanes, chunk_body);
+        counted_loop(e, s, module_int(e->m, 0), module_int(e->m, full * lanes),
+                     lanes, chunk_body);
         at = full * lanes;
     }
     while (at < s->extent) {
@@ -108,10 +108,10 @@ static void emit_stmt(Emit *e, const Stmt *s)
         if (e->lanes)
             die("kernel %s: if inside a vector loop", e->kernel->name);
         LLVMValueRef cond = emit_condition(e, s->cond);
-        LLVMBasicBlockRef then = LLVMAppendBasicBlockInContext(
-            e->m->context, e->function, "if");
-        LLVMBasicBlockRef join = LLVMAppendBasicBlockInContext(
-            e->m->context, e->function, "endif");
+        LLVMBasicBlockRef then =
+            LLVMAppendBasicBlockInContext(e->m->context, e->function, "if");
+        LLVMBasicBlockRef join =
+            LLVMAppendBasicBlockInContext(e->m->context, e->function, "endif");
         LLVMBuildCondBr(b, cond, then, join);
         LLVMPositionBuilderAtEnd(b, then);
         emit_stmt(e, s->body);
@@ -136,8 +136,8 @@ static void emit_stmt(Emit *e, const Stmt *s)
         emit_parallel(e, s);
         return;
     case LOOP_SERIAL:
-        counted_loop(e, s, module_int(e->m, 0),
-                     module_int(e->m, s->extent), 1, plain_body);
+        counted_loop(e, s, module_int(e->m, 0), module_int(e->m, s->extent), 1,
+                     plain_body);
         return;
     }
 }
@@ -190,8 +190,7 @@ static LLVMValueRef start_inner(Emit *e, const char *name)
     for (int i = 0; i < n; i++)
         types[i] = m->ptr;
     types[n] = types[n + 1] = m->i64;
-    LLVMTypeRef type =
-        LLVMFunctionType(m->void_, types, (unsigned)n + 2, 0);
+    LLVMTypeRef type = LLVMFunctionType(m->void_, types, (unsigned)n + 2, 0);
     LLVMValueRef f = LLVMAddFunction(m->module, name, type);
     LLVMSetLinkage(f, LLVMInternalLinkage);
     common_attributes(e, f);
@@ -200,9 +199,8 @@ static LLVMValueRef start_inner(Emit *e, const char *name)
         aliased |= may_alias(k, k->params.data[i]);
     for (int i = 0; i < n; i++) {
         const Buffer *b = k->params.data[i];
-        bool alone = b->role == BUF_INPUT
-                         ? !may_alias(k, b)
-                         : !aliased || b->role == BUF_TEMP;
+        bool alone = b->role == BUF_INPUT ? !may_alias(k, b)
+                                          : !aliased || b->role == BUF_TEMP;
         if (alone)
             module_attribute(m, f, i + 1, "noalias", 0);
         if (b->role == BUF_INPUT)
@@ -259,8 +257,7 @@ static LLVMValueRef emit_task(Emit *outer, const Stmt *s, const char *name)
     }
     pass[n] = LLVMGetParam(task, 1);
     pass[n + 1] = LLVMGetParam(task, 2);
-    LLVMBuildCall2(b, LLVMGlobalGetValueType(f), f, pass, (unsigned)n + 2,
-                   "");
+    LLVMBuildCall2(b, LLVMGlobalGetValueType(f), f, pass, (unsigned)n + 2, "");
     LLVMBuildRetVoid(b);
     LLVMPositionBuilderAtEnd(b, here);
     return task;
@@ -270,8 +267,7 @@ static void emit_parallel(Emit *e, const Stmt *s)
 {
     Module *m = e->m;
     const char *name =
-        arena_printf(e->m->arena, "%s.task%d", e->kernel->name,
-                     e->tasks++);
+        arena_printf(e->m->arena, "%s.task%d", e->kernel->name, e->tasks++);
     LLVMValueRef task = emit_task(e, s, name);
     LLVMTypeRef types[] = {m->ptr, m->ptr, m->ptr, m->i64};
     LLVMValueRef args[] = {module_run_field(m, e->run, 5), task, e->args,
@@ -302,11 +298,10 @@ static void emit_top(Emit *e, const Stmt *s)
         emit_parallel(e, s);
         return;
     }
-    LLVMValueRef none[] = {e->args, module_int(e->m, 0),
-                           module_int(e->m, 1)};
-    LLVMValueRef t = emit_task(e, s,
-                               arena_printf(e->m->arena, "%s.part%d",
-                                            e->kernel->name, e->tasks++));
+    LLVMValueRef none[] = {e->args, module_int(e->m, 0), module_int(e->m, 1)};
+    LLVMValueRef t = emit_task(
+        e, s,
+        arena_printf(e->m->arena, "%s.part%d", e->kernel->name, e->tasks++));
     LLVMBuildCall2(builder(e), LLVMGlobalGetValueType(t), t, none, 3, "");
 }
 

@@ -72,7 +72,7 @@ typedef struct Graph {
     Arena *arena;
     Diag *diag;
     const char *name;
-    const OpTable *ops;   /* list of tables, see ops/op.h */
+    const OpTable *ops; /* list of tables, see ops/op.h */
     Vec(Node *) nodes;
     Vec(Tensor *) tensors; /* all, constants included */
     Vec(Tensor *) inputs;
@@ -106,8 +106,7 @@ Graph *graph_copy(Arena *arena, const Graph *from);
 Tensor *graph_add_input(Graph *g, const char *name, TensorType type);
 Tensor *graph_add_constant(Graph *g, const char *name, const Array *value);
 Node *graph_add_node(Graph *g, const char *op, const char *name,
-                     Tensor *const *inputs, int input_count,
-                     int output_count);
+                     Tensor *const *inputs, int input_count, int output_count);
 void graph_mark_output(Graph *g, Tensor *tensor); /* once a tensor */
 /* Renames (made unique when taken); sources become the name alone. */
 void graph_name_tensor(Graph *g, Tensor *tensor, const char *name);

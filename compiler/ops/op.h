@@ -69,8 +69,8 @@ typedef struct DefineContext {
 } DefineContext;
 
 struct Op {
-    const char *name;   /* ONNX's name, CamelCase */
-    const char *domain; /* "" is ai.onnx */
+    const char *name;           /* ONNX's name, CamelCase */
+    const char *domain;         /* "" is ai.onnx */
     int min_inputs, max_inputs; /* -1: any number */
     int min_outputs, max_outputs;
     unsigned traits;

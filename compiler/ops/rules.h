@@ -6,12 +6,23 @@
 #include "ops/op.h"
 
 /* The families, each ending with NULL; op.c gathers them. */
-extern const Op *const ops_unary[], *const ops_activation[],
-    *const ops_binary[], *const ops_compare[], *const ops_conv[],
-    *const ops_pool[], *const ops_matmul[], *const ops_normalization[],
-    *const ops_reduce[], *const ops_softmax[], *const ops_shape[],
-    *const ops_movement[], *const ops_index[], *const ops_resize[],
-    *const ops_cast[], *const ops_quantize[];
+extern const Op *const ops_unary[],
+    *const ops_activation[],
+        *const ops_binary[],
+            *const ops_compare[],
+                *const ops_conv[],
+                    *const ops_pool[],
+                        *const ops_matmul[],
+                            *const ops_normalization[],
+                                *const ops_reduce[],
+                                    *const ops_softmax[],
+                                        *const ops_shape[],
+                                            *const ops_movement[],
+                                                *const ops_index[],
+                                                    *const ops_resize[],
+                                                        *const ops_cast[],
+                                                            *const
+                                                                ops_quantize[];
 
 /* Sets of element types. */
 enum {
@@ -100,8 +111,8 @@ const Expr *lowest_of(Arena *a, DType dtype);
 /* Row-major element number of indices in dims, and the way back. */
 const Expr *flatten_index(Arena *a, int rank, const int64_t *dims,
                           const Expr *const *index);
-void unflatten_index(Arena *a, const Expr *flat, int rank,
-                     const int64_t *dims, const Expr **index);
+void unflatten_index(Arena *a, const Expr *flat, int rank, const int64_t *dims,
+                     const Expr **index);
 /* max(x, y) etc. over longer forms used by several families. */
 const Expr *expr_sigmoid(Arena *a, const Expr *x);
 /* Sums `x` over reduction axes; accumulates in double for long sums. */

@@ -166,8 +166,8 @@ bool template_attention(Look *look, bool *fits)
     *fits = true;
     Schedule *s = look->s;
     const Stage *out = t.out->stage;
-    int64_t vectors = (out->axis[t.column].extent + look->lanes - 1) /
-                      look->lanes;
+    int64_t vectors =
+        (out->axis[t.column].extent + look->lanes - 1) / look->lanes;
     t.block = block_rows(look, out->axis[t.row].extent, vectors);
     const char *row = out->axis[t.row].var->name;
     const char *column = out->axis[t.column].var->name;

@@ -38,8 +38,7 @@ static bool is_worth_keeping(const Schedule *s, const Stage *stage)
     for (int i = 0; i < s->stages.count; i++) {
         const StageState *st = s->stages.data[i];
         for (int k = 0; k < st->stage->value_count; k++)
-            if (!st->is_inlined &&
-                reads(st->stage->value[k], stage->out[0]))
+            if (!st->is_inlined && reads(st->stage->value[k], stage->out[0]))
                 readers += st->stage->reduce_count ? 2 : 1;
     }
     return readers > 1;

@@ -102,8 +102,8 @@ static const Expr *join_read(ExprSubst *subst, const Expr *leaf)
         int n = 0;
         for (int k = 0; k < leaf->count; k++)
             if (k != i + 1)
-                arg[n++] = k == i ? expr_var(subst->arena, c->joined)
-                                  : leaf->arg[k];
+                arg[n++] =
+                    k == i ? expr_var(subst->arena, c->joined) : leaf->arg[k];
         /* The buffer has lost a dimension by now. */
         return expr_read(subst->arena, leaf->buffer, arg);
     }
@@ -148,8 +148,7 @@ bool schedule_collapse(Schedule *s, const char *outer, const char *inner)
             return diag_error(s->diag,
                               "schedule of %s: %s and %s are not adjacent "
                               "in %s",
-                              s->def->name, outer, inner,
-                              all.buffer[i]->name);
+                              s->def->name, outer, inner, all.buffer[i]->name);
     Var *joined = ARENA_NEW(s->arena, Var);
     joined->name = arena_printf(s->arena, "%s_%s", outer, inner);
     for (int i = 0; i < all.count; i++) {
@@ -196,8 +195,8 @@ bool schedule_cache(Schedule *s, const char *stage)
 {
     StageState *st = schedule_stage(s, stage);
     if (!st || st->is_inlined || !st->stage->reduce_count ||
-        st->stage->value_count != 1 ||
-        st->leaves.count != st->roots.count || st->at)
+        st->stage->value_count != 1 || st->leaves.count != st->roots.count ||
+        st->at)
         return diag_error(s->diag, "schedule of %s: %s cannot be cached",
                           s->def->name, stage);
     int at = 0;
@@ -208,9 +207,9 @@ bool schedule_cache(Schedule *s, const char *stage)
     Stage *copy = ARENA_NEW(s->arena, Stage);
     *copy = *st->stage;
     Buffer *out = copy->out[0];
-    Buffer *temp = definition_add_buffer(
-        s->def, arena_printf(s->arena, "%s_acc", stage), BUF_TEMP,
-        out->dtype, out->rank, out->dims);
+    Buffer *temp =
+        definition_add_buffer(s->def, arena_printf(s->arena, "%s_acc", stage),
+                              BUF_TEMP, out->dtype, out->rank, out->dims);
     copy->name = temp->name;
     copy->out[0] = temp;
     const Expr *index[MAX_RANK];

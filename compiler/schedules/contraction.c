@@ -42,8 +42,7 @@ static bool analyse(const Look *look, Contraction *c)
     if (strcmp(stage->reducer->name, "sum") || value->kind != EX_MUL ||
         stage->axis_count != c->out->stage->axis_count ||
         !dtype_is_float(value->dtype) ||
-        !look_reads_own_point(c->out, c->out->stage->value[0],
-                              stage->out[0]))
+        !look_reads_own_point(c->out, c->out->stage->value[0], stage->out[0]))
         return false;
     for (int i = 0; i < stage->axis_count; i++)
         if (stage->axis[i].extent != c->out->stage->axis[i].extent)
@@ -86,8 +85,7 @@ static double tile_cost(const Look *look, double depth, int64_t pixels,
                         int64_t vectors)
 {
     const double l2_bytes_per_cycle = 16, chain = 4;
-    double bytes =
-        (double)(vectors * look->target->vector_bytes + pixels * 4);
+    double bytes = (double)(vectors * look->target->vector_bytes + pixels * 4);
     double step = (double)(pixels * vectors) / 2;
     step = fmax(step, (double)(pixels + vectors) / 2);
     if (depth * bytes > (double)look->target->l1_bytes)
@@ -117,12 +115,12 @@ static double output_cost(const Look *look, double depth, int64_t rows,
         int64_t n = vectors - at < t.vectors ? vectors - at : t.vectors;
         for (int i = 0; i < 2; i++)
             for (int k = 0; k < 2; k++) {
-                int64_t count = (i ? r.larger : r.smaller) *
-                                (k ? p.larger : p.smaller);
+                int64_t count =
+                    (i ? r.larger : r.smaller) * (k ? p.larger : p.smaller);
                 if (count)
-                    cost += (double)count *
-                            tile_cost(look, depth,
-                                      (r.size + i) * (p.size + k), n);
+                    cost +=
+                        (double)count *
+                        tile_cost(look, depth, (r.size + i) * (p.size + k), n);
             }
     }
     return cost;
@@ -149,8 +147,8 @@ static void choose_tile(const Look *look, Contraction *c, double depth)
                     (r > 1 && (t < pixels || r * t > most_joined)))
                     continue;
                 Tile tile = {r, t, v};
-                double cost = output_cost(look, depth, rows, pixels,
-                                          vectors, tile);
+                double cost =
+                    output_cost(look, depth, rows, pixels, vectors, tile);
                 if (best == 0 || cost < best * 0.999) {
                     best = cost;
                     c->tile = tile;
@@ -252,9 +250,8 @@ static bool order_accumulator(Look *look, Contraction *c)
         count++;
         deepest = deepest->inner;
     }
-    const char *pixel = c->pixel_axis >= 0
-                            ? acc->roots.data[c->pixel_axis]->name
-                            : NULL;
+    const char *pixel =
+        c->pixel_axis >= 0 ? acc->roots.data[c->pixel_axis]->name : NULL;
     const char *row =
         c->row_axis >= 0 ? acc->roots.data[c->row_axis]->name : NULL;
     const char *vector = acc->roots.data[c->vector_axis]->name;
@@ -342,21 +339,19 @@ static bool order_output(Look *look, const Contraction *c, int64_t panel,
         } else if (i == c->row_axis) {
             row = out->axis[i].var->name;
             Pieces p = divide(out->axis[i].extent, c->tile.rows);
-            loop[count++] =
-                (OuterLoop){arena_printf(s->arena, "%s.o", row),
-                            p.larger + p.smaller, false};
+            loop[count++] = (OuterLoop){arena_printf(s->arena, "%s.o", row),
+                                        p.larger + p.smaller, false};
             rows *= p.larger + p.smaller;
         } else if (i != c->vector_axis) {
-            loop[count++] = (OuterLoop){out->axis[i].var->name,
-                                        out->axis[i].extent, true};
+            loop[count++] =
+                (OuterLoop){out->axis[i].var->name, out->axis[i].extent, true};
             rows *= out->axis[i].extent;
         }
     }
     OuterLoop panels = {arena_printf(s->arena, "%s.o", vector),
                         (channels + panel - 1) / panel, false};
     OuterLoop tiles = {pixel ? arena_printf(s->arena, "%s.o", pixel) : NULL,
-                       (pixels + c->tile.pixels - 1) / c->tile.pixels,
-                       false};
+                       (pixels + c->tile.pixels - 1) / c->tile.pixels, false};
     /* Weights that do not stay in the second level cache are read once,
      * with the panels outside; small ones inside, so that the data is
      * read once. Few tiles leave the threads only the panels to share. */

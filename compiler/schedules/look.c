@@ -42,8 +42,8 @@ bool look_reads_own_point(const StageState *st, const Expr *x,
         for (int i = 0; i < x->count; i++) {
             bool is_own = x->arg[i]->kind == EX_VAR &&
                           x->arg[i]->var == st->stage->axis[i].var;
-            if (!is_own && (buffer->dims[i] != 1 ||
-                            !expr_is_int(x->arg[i], 0)))
+            if (!is_own &&
+                (buffer->dims[i] != 1 || !expr_is_int(x->arg[i], 0)))
                 return false;
         }
         return x->count == st->stage->axis_count;
@@ -84,8 +84,8 @@ const char *look_order(Look *look, const char *const *names, int count)
 {
     const char *order = "";
     for (int i = 0; i < count; i++)
-        order = arena_printf(look->s->arena, "%s%s%s", order,
-                             i ? " " : "", names[i]);
+        order = arena_printf(look->s->arena, "%s%s%s", order, i ? " " : "",
+                             names[i]);
     return order;
 }
 
@@ -136,8 +136,7 @@ bool look_store_tile(Look *look, const StageState *copy, int row, int pixel,
         if (!schedule_unroll(s, stage->name, names[i]))
             return false;
     return schedule_vectorize(s, stage->name, names[n - 1]) &&
-           schedule_compute_at(s, stage->name, look->out->stage->name,
-                               attach);
+           schedule_compute_at(s, stage->name, look->out->stage->name, attach);
 }
 
 bool look_keep(Look *look, const StageState *st, const char *attach)
@@ -147,8 +146,8 @@ bool look_keep(Look *look, const StageState *st, const char *attach)
     if (last >= 0 && stage->axis[last].extent > 1 &&
         !schedule_vectorize(look->s, stage->name, stage->axis[last].var->name))
         return false;
-    return schedule_compute_at(look->s, stage->name,
-                               look->out->stage->name, attach);
+    return schedule_compute_at(look->s, stage->name, look->out->stage->name,
+                               attach);
 }
 
 const char *look_parallel_outer(Look *look, int inner)
@@ -170,8 +169,7 @@ bool look_cache_operand(Look *look, const Stage *stage, const Expr *read,
                         int lane_dim, const char *at)
 {
     Schedule *s = look->s;
-    const char *name =
-        arena_printf(s->arena, "%s_cached", read->buffer->name);
+    const char *name = arena_printf(s->arena, "%s_cached", read->buffer->name);
     if (!schedule_cache_read(s, stage->name, read->buffer->name))
         return false;
     const StageState *copy = schedule_stage(s, name);

@@ -62,9 +62,9 @@ static const Expr *storage_offset(Lower *lw, const Buffer *b,
 static bool is_in_border(const Buffer *b, int axis, Interval range,
                          const Expr *outside)
 {
-    bool zero = (outside->kind == EX_FLOAT || outside->kind == EX_INT) &&
-                (outside->kind == EX_INT ? outside->i == 0
-                                         : outside->f == 0.0);
+    bool zero =
+        (outside->kind == EX_FLOAT || outside->kind == EX_INT) &&
+        (outside->kind == EX_INT ? outside->i == 0 : outside->f == 0.0);
     return zero && range.known && range.min >= -b->layout.lo[axis] &&
            range.max < b->dims[axis] + b->layout.hi[axis];
 }
@@ -85,10 +85,10 @@ static const Expr *lower_read(Lower *lw, const Buffer *b,
         const Expr *low = expr_binary(a, EX_LE, expr_int(a, 0), at[i]);
         const Expr *high =
             expr_binary(a, EX_LT, at[i], expr_int(a, b->dims[i]));
-        inside = expr_binary(a, EX_AND, inside,
-                             simplify_cond(&lw->ranges, low));
-        inside = expr_binary(a, EX_AND, inside,
-                             simplify_cond(&lw->ranges, high));
+        inside =
+            expr_binary(a, EX_AND, inside, simplify_cond(&lw->ranges, low));
+        inside =
+            expr_binary(a, EX_AND, inside, simplify_cond(&lw->ranges, high));
     }
     if (inside->kind == EX_INT && !inside->i)
         return outside;
@@ -96,11 +96,10 @@ static const Expr *lower_read(Lower *lw, const Buffer *b,
     if (t) {
         storage = t->buffer;
         for (int i = 0; i < b->rank; i++)
-            at[i] = simplify_index(&lw->ranges,
-                                   expr_sub(a, at[i], t->base[i]));
+            at[i] =
+                simplify_index(&lw->ranges, expr_sub(a, at[i], t->base[i]));
     }
-    const Expr *load =
-        expr_load(a, storage, storage_offset(lw, storage, at));
+    const Expr *load = expr_load(a, storage, storage_offset(lw, storage, at));
     return outside ? expr_select(a, inside, load, outside) : load;
 }
 
@@ -147,8 +146,7 @@ static const Expr *lower_expr(Lower *lw, const ValueMap *map, PtrMap *memo,
         arg[0] = lower_expr(lw, map, memo, x->arg[0]);
         arg[0] = simplify_cond(&lw->ranges, arg[0]);
         if (arg[0]->kind == EX_INT) {
-            result =
-                lower_expr(lw, map, memo, x->arg[arg[0]->i ? 1 : 2]);
+            result = lower_expr(lw, map, memo, x->arg[arg[0]->i ? 1 : 2]);
             break;
         }
         arg[1] = lower_expr(lw, map, memo, x->arg[1]);
@@ -158,9 +156,9 @@ static const Expr *lower_expr(Lower *lw, const ValueMap *map, PtrMap *memo,
     case EX_READ:
         for (int i = 0; i < x->count; i++)
             arg[i] = lower_expr(lw, map, memo, x->arg[i]);
-        result = lower_read(
-            lw, x->buffer, arg,
-            x->outside ? lower_expr(lw, map, memo, x->outside) : NULL);
+        result = lower_read(lw, x->buffer, arg,
+                            x->outside ? lower_expr(lw, map, memo, x->outside)
+                                       : NULL);
         break;
     default:
         for (int i = 0; i < x->count; i++)
@@ -218,8 +216,8 @@ static Stmt *combine(Lower *lw, Instance *in, const Expr *const *lhs,
         bool is_sum = value->kind == EX_ADD && value->arg[0] == lhs[k];
         if (in->st->contract && is_sum && dtype_is_float(value->dtype) &&
             rhs[k]->kind == EX_MUL)
-            value = expr_fma(lw->arena, rhs[k]->arg[0], rhs[k]->arg[1],
-                             lhs[k]);
+            value =
+                expr_fma(lw->arena, rhs[k]->arg[0], rhs[k]->arg[1], lhs[k]);
         if (r->count == 1) {
             vec_push(lw->arena, &block->list, store_to(lw, lhs[k], value));
             return block;
@@ -272,8 +270,8 @@ static Stmt *loop(Lower *lw, Instance *in, int leaf, int64_t count,
     const Var *var = fresh_var(lw, axis->name);
     vec_push(lw->arena, &lw->ranges.vars, ((VarRange){var, count}));
     axis_bind(in, axis, expr_var(lw->arena, var));
-    Stmt *s = stmt_for(lw->arena, axis->kind, var, count,
-                       inside(lw, in, leaf));
+    Stmt *s =
+        stmt_for(lw->arena, axis->kind, var, count, inside(lw, in, leaf));
     axis_unbind(in, axis);
     lw->ranges.vars.count--;
     return s;
@@ -396,8 +394,8 @@ static Stmt *reduce_lanes(Lower *lw, Instance *in)
     Buffer *acc[MAX_VALUES];
     Stmt *block = stmt_block(a);
     for (int k = 0; k < stage->value_count; k++) {
-        acc[k] = lower_temp(lw, "lanes", stage->reducer->dtype[k],
-                            SCOPE_LOCAL, lanes);
+        acc[k] = lower_temp(lw, "lanes", stage->reducer->dtype[k], SCOPE_LOCAL,
+                            lanes);
         const Var *var = fresh_var(lw, "lane");
         vec_push(a, &block->list,
                  stmt_for(a, LOOP_VECTOR, var, lanes,
@@ -418,8 +416,7 @@ static Stmt *reduce_lanes(Lower *lw, Instance *in)
                  lane_loop(lw, in, acc, extent % lanes,
                            expr_int(a, full * lanes), 0));
     for (int64_t half = lanes / 2; half >= 1; half /= 2)
-        vec_push(a, &block->list,
-                 lane_loop(lw, in, acc, half, NULL, half));
+        vec_push(a, &block->list, lane_loop(lw, in, acc, half, NULL, half));
     in->phase = PHASE_VALUE;
     for (int k = 0; k < stage->value_count; k++)
         vec_push(a, &block->list,
@@ -466,8 +463,7 @@ static void zero_border(Lower *lw, const Buffer *b, int place, bool high,
     Stmt *s = stmt_store(a, b, offset, expr_const(a, b->dtype, 0));
     for (int i = l->count - 1; i >= 0; i--)
         if (extents[i] > 1)
-            s = stmt_for(a,
-                         i == l->count - 1 ? LOOP_VECTOR : LOOP_SERIAL,
+            s = stmt_for(a, i == l->count - 1 ? LOOP_VECTOR : LOOP_SERIAL,
                          vars[i], extents[i], s);
     vec_push(a, &block->list, s);
 }
@@ -500,8 +496,8 @@ static void add_params(Kernel *k, const Schedule *s, BufferRole role)
             for (int j = 0; j < s->stages.count; j++) {
                 const StageState *st = s->stages.data[j];
                 for (int v = 0; v < st->stage->value_count; v++)
-                    live |= st->stage->out[v] == b && !st->is_inlined &&
-                            !st->at;
+                    live |=
+                        st->stage->out[v] == b && !st->is_inlined && !st->at;
             }
             if (!live)
                 continue;

@@ -254,8 +254,8 @@ static void widen(Lower *lw, Instance *part, int d, bool known, Range r)
     if (known && !part->has_region) {
         part->base[d] = r.base;
         part->extent[d] = r.extent;
-    } else if (known && simplify_difference(&lw->ranges, part->base[d],
-                                            r.base, &shift)) {
+    } else if (known && simplify_difference(&lw->ranges, part->base[d], r.base,
+                                            &shift)) {
         int64_t low = shift < 0 ? shift : 0;
         int64_t end = shift + r.extent;
         if (end < part->extent[d])
@@ -340,8 +340,8 @@ void instance_add_temps(Lower *lw, Instance *in)
     int64_t size = 1;
     for (int i = 0; i < n; i++) {
         int leaf = last_leaf(in->st, in->st->roots.data[i]), j = i;
-        for (; j > 0 && last_leaf(in->st,
-                                  in->st->roots.data[order[j - 1]]) > leaf;
+        for (; j > 0 &&
+               last_leaf(in->st, in->st->roots.data[order[j - 1]]) > leaf;
              j--)
             order[j] = order[j - 1];
         order[j] = i;

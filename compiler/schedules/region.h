@@ -14,9 +14,9 @@ typedef struct Segment {
 } Segment;
 
 typedef enum Phase {
-    PHASE_VALUE,  /* outside any reduction */
-    PHASE_START,  /* start values of a reduction */
-    PHASE_UPDATE  /* inside reduction loops */
+    PHASE_VALUE, /* outside any reduction */
+    PHASE_START, /* start values of a reduction */
+    PHASE_UPDATE /* inside reduction loops */
 } Phase;
 
 /* What is known of an axis while its nest is being built. */

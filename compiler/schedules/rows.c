@@ -65,9 +65,9 @@ bool template_rows(Look *look, bool *fits)
         int i = contiguous_reduction(r, r->stage->value[0]);
         if (look->exact || r->stage->reduce_count != 1 || i < 0)
             continue;
-        if (!schedule_reduce_lanes(
-                s, r->stage->name,
-                r->roots.data[r->stage->axis_count]->name, lanes))
+        if (!schedule_reduce_lanes(s, r->stage->name,
+                                   r->roots.data[r->stage->axis_count]->name,
+                                   lanes))
             return false;
     }
     const char *attach = out->leaves.data[rows - 1]->name;

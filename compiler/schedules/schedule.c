@@ -60,8 +60,7 @@ static LoopAxis *new_axis(Schedule *s, const char *name, int64_t extent,
 static void add_root(Schedule *s, StageState *st, const Axis *axis,
                      bool is_reduce)
 {
-    LoopAxis *root =
-        new_axis(s, axis->var->name, axis->extent, is_reduce);
+    LoopAxis *root = new_axis(s, axis->var->name, axis->extent, is_reduce);
     root->root = axis->var;
     vec_push(s->arena, &st->roots, root);
     vec_push(s->arena, &st->leaves, root);
@@ -142,8 +141,8 @@ static bool find(Schedule *s, const char *stage, const char *axis,
 {
     *st = schedule_stage(s, stage);
     if (!*st || (*st)->is_inlined)
-        return diag_error(s->diag, "schedule of %s: no stage %s",
-                          s->def->name, stage);
+        return diag_error(s->diag, "schedule of %s: no stage %s", s->def->name,
+                          stage);
     if (!axis)
         return true;
     *leaf = stage_axis(*st, axis);
@@ -182,12 +181,11 @@ static const Expr *inline_read(ExprSubst *subst, const Expr *leaf)
         return value;
     const Expr *inside = expr_const_int(a, DT_BOOL, 1);
     for (int i = 0; i < leaf->count; i++) {
-        const Expr *low =
-            expr_binary(a, EX_LE, expr_int(a, 0), leaf->arg[i]);
-        const Expr *high = expr_binary(
-            a, EX_LT, leaf->arg[i], expr_int(a, leaf->buffer->dims[i]));
-        inside = expr_binary(a, EX_AND, inside,
-                             expr_binary(a, EX_AND, low, high));
+        const Expr *low = expr_binary(a, EX_LE, expr_int(a, 0), leaf->arg[i]);
+        const Expr *high = expr_binary(a, EX_LT, leaf->arg[i],
+                                       expr_int(a, leaf->buffer->dims[i]));
+        inside =
+            expr_binary(a, EX_AND, inside, expr_binary(a, EX_AND, low, high));
     }
     return expr_select(a, inside, value, leaf->outside);
 }
@@ -234,8 +232,8 @@ static bool split(Schedule *s, const char *stage, const char *axis,
     LoopAxis *outer =
         new_axis(s, arena_printf(s->arena, "%s.o", axis),
                  (a->extent + factor - 1) / factor, a->is_reduce);
-    LoopAxis *inner = new_axis(s, arena_printf(s->arena, "%s.i", axis),
-                               factor, a->is_reduce);
+    LoopAxis *inner = new_axis(s, arena_printf(s->arena, "%s.i", axis), factor,
+                               a->is_reduce);
     outer->split_from = inner->split_from = a;
     a->use = AXIS_SPLIT;
     a->factor = factor;
@@ -319,9 +317,9 @@ bool schedule_reorder(Schedule *s, const char *stage, const char *order)
         if (from && from->inner == a && from->extent % from->factor)
             for (int i = 0; i <= leaves.count; i++) {
                 if (i == leaves.count && from->outer->use == AXIS_LEAF)
-                    return diag_error(
-                        s->diag, "schedule of %s: %s must come after %s",
-                        s->def->name, w, from->outer->name);
+                    return diag_error(s->diag,
+                                      "schedule of %s: %s must come after %s",
+                                      s->def->name, w, from->outer->name);
                 if (i < leaves.count && leaves.data[i] == from->outer)
                     break;
             }
@@ -330,8 +328,7 @@ bool schedule_reorder(Schedule *s, const char *stage, const char *order)
     if (leaves.count != st->leaves.count)
         return diag_error(s->diag,
                           "schedule of %s: reorder %s names %d of %d loops",
-                          s->def->name, stage, leaves.count,
-                          st->leaves.count);
+                          s->def->name, stage, leaves.count, st->leaves.count);
     memcpy(st->leaves.data, leaves.data,
            (size_t)leaves.count * sizeof *leaves.data);
     return schedule_record(s, "reorder %s %s", stage, order);
@@ -354,8 +351,7 @@ static bool annotate(Schedule *s, const char *stage, const char *axis,
                           "schedule of %s: only the outermost loop of a "
                           "nest runs in parallel, not %s of %s",
                           s->def->name, axis, stage);
-    if (kind == LOOP_VECTOR &&
-        stage_leaf_index(st, a) != st->leaves.count - 1)
+    if (kind == LOOP_VECTOR && stage_leaf_index(st, a) != st->leaves.count - 1)
         return diag_error(s->diag,
                           "schedule of %s: only the innermost loop can be "
                           "a vector, not %s of %s",

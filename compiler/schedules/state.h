@@ -8,9 +8,9 @@ typedef struct LoopAxis LoopAxis;
 typedef struct StageState StageState;
 
 typedef enum AxisUse {
-    AXIS_LEAF,   /* a loop of the nest */
-    AXIS_SPLIT,  /* became outer and inner */
-    AXIS_FUSED   /* became part of `fused` */
+    AXIS_LEAF,  /* a loop of the nest */
+    AXIS_SPLIT, /* became outer and inner */
+    AXIS_FUSED  /* became part of `fused` */
 } AxisUse;
 
 struct LoopAxis {
@@ -27,7 +27,7 @@ struct LoopAxis {
     /* use is AXIS_FUSED */
     LoopAxis *fused;
     /* where it comes from */
-    LoopAxis *split_from;          /* outer or inner of this axis */
+    LoopAxis *split_from; /* outer or inner of this axis */
     LoopAxis *fuse_first, *fuse_second;
 };
 

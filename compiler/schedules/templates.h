@@ -9,13 +9,13 @@
 typedef struct Look {
     Schedule *s;
     const Target *target;
-    StageState *out;          /* the only stage that writes outputs */
+    StageState *out;              /* the only stage that writes outputs */
     Vec(StageState *) reductions; /* live, before `out` */
     /* Elementwise stages too costly to compute again for every reader. */
     Vec(StageState *) kept;
-    bool exact; /* no reassociation, no fused multiply-add */
-    int lanes;                /* of 4-byte elements in a register */
-    double work;              /* flops, or elements without arithmetic */
+    bool exact;  /* no reassociation, no fused multiply-add */
+    int lanes;   /* of 4-byte elements in a register */
+    double work; /* flops, or elements without arithmetic */
 } Look;
 
 /* Below this work a parallel region costs more than it saves. */

@@ -72,8 +72,7 @@ static int64_t choose_window_tile(const Look *look, const Stage *stage,
     int64_t registers = look->target->tile_registers - 2;
     int64_t window = window_size(stage);
     bool is_product = stage->value[0]->kind == EX_MUL;
-    int64_t weights =
-        is_product && window <= most_unrolled ? window : 0;
+    int64_t weights = is_product && window <= most_unrolled ? window : 0;
     int64_t nv = vectors < most_vectors ? vectors : most_vectors;
     while (nv > 1 && nv * (weights + most_pixels) > registers)
         nv--;

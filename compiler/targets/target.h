@@ -20,16 +20,16 @@ typedef enum TargetRun {
 
 typedef struct Target Target;
 struct Target {
-    const char *name;   /* "x86-64-v3" */
-    const char *about;  /* one line for `assay list targets` */
+    const char *name;  /* "x86-64-v3" */
+    const char *about; /* one line for `assay list targets` */
     TargetCodegen codegen;
-    const char *triple; /* LLVM's; NULL for the C target */
-    const char *cpu;    /* LLVM's; empty: generic */
-    const char *features; /* "+avx2,+fma": exactly what code may use */
+    const char *triple;           /* LLVM's; NULL for the C target */
+    const char *cpu;              /* LLVM's; empty: generic */
+    const char *features;         /* "+avx2,+fma": exactly what code may use */
     const char *const *cpu_flags; /* what load checks, as /proc/cpuinfo
                                      names them; ends with NULL */
-    int vector_bytes;     /* widest register */
-    int vector_registers; /* architectural count */
+    int vector_bytes;             /* widest register */
+    int vector_registers;         /* architectural count */
     /* Of these, how many a register tile may fill with accumulators and
      * weights; the rest holds what comes and goes in a step. */
     int tile_registers;

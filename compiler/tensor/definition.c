@@ -19,10 +19,10 @@ Definition *definition_new(Arena *arena, const char *name)
 static bool is_reserved(const char *name)
 {
     static const char *const words[] = {
-        "in",       "const",  "out",   "temp",  "stage", "sum",
-        "prod",     "max",    "min",   "inf",   "nan",   "for",
-        "parallel", "vector", "unrolled", "if", "local", "register",
-        "shared",   NULL,
+        "in",  "const", "out",      "temp",   "stage",
+        "sum", "prod",  "max",      "min",    "inf",
+        "nan", "for",   "parallel", "vector", "unrolled",
+        "if",  "local", "register", "shared", NULL,
     };
     for (int i = 0; words[i]; i++)
         if (strcmp(words[i], name) == 0)
@@ -94,11 +94,7 @@ void stage_begin(StageBuilder *b, Definition *def, Buffer *out)
 {
     /* Names for people: as of matrices, and of images for four axes. */
     static const char *const names[5][MAX_RANK] = {
-        {"i"},
-        {"i"},
-        {"i", "j"},
-        {"i", "j", "l"},
-        {"n", "o", "h", "w"},
+        {"i"}, {"i"}, {"i", "j"}, {"i", "j", "l"}, {"n", "o", "h", "w"},
     };
     memset(b, 0, sizeof *b);
     b->def = def;
@@ -111,9 +107,9 @@ void stage_begin(StageBuilder *b, Definition *def, Buffer *out)
     s->value_count = 1;
     for (int i = 0; i < out->rank; i++) {
         s->axis[i].var =
-            out->rank <= 4 ? new_var(b->arena, names[out->rank][i])
-                           : new_var(b->arena,
-                                     arena_printf(b->arena, "i%d", i));
+            out->rank <= 4
+                ? new_var(b->arena, names[out->rank][i])
+                : new_var(b->arena, arena_printf(b->arena, "i%d", i));
         s->axis[i].extent = out->dims[i];
         b->index[i] = expr_var(b->arena, s->axis[i].var);
     }
@@ -159,8 +155,8 @@ void stage_end_tuple(StageBuilder *b, const Reducer *reducer,
         s->out[i] = out[i];
         s->value[i] = value[i];
         if (value[i]->dtype != out[i]->dtype)
-            die("stage %s: value %d has another type than its buffer",
-                s->name, i);
+            die("stage %s: value %d has another type than its buffer", s->name,
+                i);
     }
     vec_push(b->arena, &b->def->stages, s);
 }
@@ -246,8 +242,8 @@ const Reducer *reducer_arg(Arena *a, DType value, bool is_max,
     const Expr *li = reducer_operand(a, r, 1, false);
     const Expr *ri = reducer_operand(a, r, 1, true);
     /* The start has index -1, which any real element replaces. */
-    const Expr *better = expr_binary(a, EX_LT, is_max ? lv : rv,
-                                     is_max ? rv : lv);
+    const Expr *better =
+        expr_binary(a, EX_LT, is_max ? lv : rv, is_max ? rv : lv);
     const Expr *first = expr_binary(a, EX_LT, li, expr_int(a, 0));
     const Expr *equal = expr_binary(a, EX_EQ, lv, rv);
     const Expr *wins_tie = select_last ? expr_binary(a, EX_LT, li, ri)
@@ -335,8 +331,7 @@ static void verify_reads(const Definition *def, const Stage *s, int upto,
             for (int k = 0; k < def->stages.data[i]->value_count; k++)
                 produced |= def->stages.data[i]->out[k] == b;
         if (!produced)
-            die("stage %s reads %s before a stage wrote it", s->name,
-                b->name);
+            die("stage %s reads %s before a stage wrote it", s->name, b->name);
     }
     if (x->kind == EX_LOAD)
         die("stage %s holds a load; definitions read", s->name);

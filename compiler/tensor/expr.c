@@ -9,19 +9,19 @@
 #include "tensor/ptrmap.h"
 
 static const char *const kind_names[EX_KIND_COUNT] = {
-    [EX_INT] = "int",       [EX_FLOAT] = "float", [EX_VAR] = "var",
-    [EX_READ] = "read",     [EX_LOAD] = "load",   [EX_NEG] = "neg",
-    [EX_ABS] = "abs",       [EX_NOT] = "not",     [EX_FLOOR] = "floor",
-    [EX_CEIL] = "ceil",     [EX_ROUND] = "round", [EX_SQRT] = "sqrt",
-    [EX_EXP] = "exp",       [EX_LOG] = "log",     [EX_ERF] = "erf",
-    [EX_TANH] = "tanh",     [EX_SIN] = "sin",     [EX_COS] = "cos",
-    [EX_CAST] = "cast",     [EX_BITCAST] = "bits", [EX_ADD] = "add",
-    [EX_SUB] = "sub",       [EX_MUL] = "mul",     [EX_DIV] = "div",
-    [EX_MOD] = "mod",       [EX_MIN] = "min",     [EX_MAX] = "max",
-    [EX_POW] = "pow",       [EX_AND] = "and",     [EX_OR] = "or",
-    [EX_XOR] = "xor",       [EX_SHL] = "shl",     [EX_SHR] = "shr",
-    [EX_LT] = "lt",         [EX_LE] = "le",       [EX_EQ] = "eq",
-    [EX_NE] = "ne",         [EX_SELECT] = "select", [EX_FMA] = "fma",
+    [EX_INT] = "int",   [EX_FLOAT] = "float",   [EX_VAR] = "var",
+    [EX_READ] = "read", [EX_LOAD] = "load",     [EX_NEG] = "neg",
+    [EX_ABS] = "abs",   [EX_NOT] = "not",       [EX_FLOOR] = "floor",
+    [EX_CEIL] = "ceil", [EX_ROUND] = "round",   [EX_SQRT] = "sqrt",
+    [EX_EXP] = "exp",   [EX_LOG] = "log",       [EX_ERF] = "erf",
+    [EX_TANH] = "tanh", [EX_SIN] = "sin",       [EX_COS] = "cos",
+    [EX_CAST] = "cast", [EX_BITCAST] = "bits",  [EX_ADD] = "add",
+    [EX_SUB] = "sub",   [EX_MUL] = "mul",       [EX_DIV] = "div",
+    [EX_MOD] = "mod",   [EX_MIN] = "min",       [EX_MAX] = "max",
+    [EX_POW] = "pow",   [EX_AND] = "and",       [EX_OR] = "or",
+    [EX_XOR] = "xor",   [EX_SHL] = "shl",       [EX_SHR] = "shr",
+    [EX_LT] = "lt",     [EX_LE] = "le",         [EX_EQ] = "eq",
+    [EX_NE] = "ne",     [EX_SELECT] = "select", [EX_FMA] = "fma",
 };
 
 const char *expr_kind_name(ExprKind kind)
@@ -221,8 +221,7 @@ static const Expr *fold_binary(Arena *a, ExprKind kind, const Expr *x,
     return NULL;
 }
 
-const Expr *expr_binary(Arena *a, ExprKind kind, const Expr *x,
-                        const Expr *y)
+const Expr *expr_binary(Arena *a, ExprKind kind, const Expr *x, const Expr *y)
 {
     if (x->dtype != y->dtype)
         die("expression %s of %s and %s", kind_names[kind],
@@ -306,8 +305,7 @@ const Expr *expr_read_padded(Arena *a, const Buffer *buffer,
                              const Expr *const *index, const Expr *outside)
 {
     if (outside && outside->dtype != buffer->dtype)
-        die("read of %s with an outside value of another type",
-            buffer->name);
+        die("read of %s with an outside value of another type", buffer->name);
     Expr *e = node(a, EX_READ, buffer->dtype, buffer->rank);
     for (int i = 0; i < buffer->rank; i++) {
         if (index[i]->dtype != DT_I64)
@@ -319,8 +317,7 @@ const Expr *expr_read_padded(Arena *a, const Buffer *buffer,
     return e;
 }
 
-const Expr *expr_read(Arena *a, const Buffer *buffer,
-                      const Expr *const *index)
+const Expr *expr_read(Arena *a, const Buffer *buffer, const Expr *const *index)
 {
     return expr_read_padded(a, buffer, index, NULL);
 }

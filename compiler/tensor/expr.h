@@ -105,13 +105,12 @@ struct Expr {
 
 /* Builders. They check dtypes (die() on a mismatch) and fold constants and
  * identities that keep every bit. */
-const Expr *expr_int(Arena *a, int64_t value);             /* i64 */
+const Expr *expr_int(Arena *a, int64_t value); /* i64 */
 const Expr *expr_const(Arena *a, DType dtype, double value);
 const Expr *expr_const_int(Arena *a, DType dtype, int64_t value);
 const Expr *expr_var(Arena *a, const Var *var);
 const Expr *expr_unary(Arena *a, ExprKind kind, const Expr *x);
-const Expr *expr_binary(Arena *a, ExprKind kind, const Expr *x,
-                        const Expr *y);
+const Expr *expr_binary(Arena *a, ExprKind kind, const Expr *x, const Expr *y);
 const Expr *expr_select(Arena *a, const Expr *cond, const Expr *then,
                         const Expr *other);
 const Expr *expr_fma(Arena *a, const Expr *x, const Expr *y, const Expr *z);

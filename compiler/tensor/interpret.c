@@ -57,10 +57,11 @@ static bool check(Interp *in, const Storage *s, int64_t offset,
     if (offset >= 0 && offset < s->size)
         return true;
     if (!in->failed)
-        diag_error(in->diag, "kernel %s %s %s at %lld, which has %lld "
-                             "elements",
-                   in->kernel->name, verb, s->buffer->name,
-                   (long long)offset, (long long)s->size);
+        diag_error(in->diag,
+                   "kernel %s %s %s at %lld, which has %lld "
+                   "elements",
+                   in->kernel->name, verb, s->buffer->name, (long long)offset,
+                   (long long)s->size);
     in->failed = true;
     return false;
 }
@@ -96,9 +97,9 @@ static int64_t wrap(DType dtype, uint64_t v)
 {
     switch (dtype_size(dtype)) {
     case 1:
-        return dtype == DT_BOOL   ? (int64_t)(v & 1)
-               : dtype == DT_U8   ? (int64_t)(uint8_t)v
-                                  : (int64_t)(int8_t)v;
+        return dtype == DT_BOOL ? (int64_t)(v & 1)
+               : dtype == DT_U8 ? (int64_t)(uint8_t)v
+                                : (int64_t)(int8_t)v;
     case 2:
         return dtype == DT_U16 ? (int64_t)(uint16_t)v : (int64_t)(int16_t)v;
     case 4:
@@ -134,9 +135,8 @@ static Cell cast(Interp *in, const Expr *x)
     if (to == DT_BOOL)
         return (Cell){.i = is_float ? v.f != 0 : v.i != 0};
     if (dtype_is_float(to)) {
-        double f = is_float ? v.f
-                   : from == DT_U64
-                       ? (double)(uint64_t)v.i
+        double f = is_float         ? v.f
+                   : from == DT_U64 ? (double)(uint64_t)v.i
                    /* One rounding, from the integer itself. */
                    : to == DT_F32 ? (double)(float)v.i
                                   : (double)v.i;
@@ -188,8 +188,7 @@ static double float_binary(Interp *in, ExprKind kind, double p, double q)
     case EX_MAX:
         return isnan(p) || isnan(q) ? NAN : p > q ? p : q;
     default:
-        die("kernel %s: %s of floats", in->kernel->name,
-            expr_kind_name(kind));
+        die("kernel %s: %s of floats", in->kernel->name, expr_kind_name(kind));
     }
 }
 
@@ -260,8 +259,8 @@ static bool compare(const Expr *x, Cell p, Cell q)
         default:
             return p.f != q.f;
         }
-    bool less = dtype_is_signed(dtype) ? p.i < q.i
-                                       : (uint64_t)p.i < (uint64_t)q.i;
+    bool less =
+        dtype_is_signed(dtype) ? p.i < q.i : (uint64_t)p.i < (uint64_t)q.i;
     switch (x->kind) {
     case EX_LT:
         return less;
@@ -285,13 +284,11 @@ static Cell unary(Interp *in, const Expr *x)
     case EX_ABS:
         return is_float
                    ? (Cell){.f = fabs(v.f)}
-                   : (Cell){.i = wrap(x->dtype, v.i < 0
-                                                    ? 0 - (uint64_t)v.i
-                                                    : (uint64_t)v.i)};
+                   : (Cell){.i = wrap(x->dtype, v.i < 0 ? 0 - (uint64_t)v.i
+                                                        : (uint64_t)v.i)};
     case EX_NOT:
-        return (Cell){.i = x->dtype == DT_BOOL
-                               ? !v.i
-                               : wrap(x->dtype, ~(uint64_t)v.i)};
+        return (Cell){
+            .i = x->dtype == DT_BOOL ? !v.i : wrap(x->dtype, ~(uint64_t)v.i)};
     case EX_FLOOR:
         return (Cell){.f = floor(v.f)};
     case EX_CEIL:
@@ -312,9 +309,8 @@ static Cell eval(Interp *in, const Expr *x)
 {
     if (in->failed)
         return (Cell){0};
-    Slot *slot = x->count && in->slots.count
-                     ? (Slot *)ptrmap_get(&in->slots, x)
-                     : NULL;
+    Slot *slot =
+        x->count && in->slots.count ? (Slot *)ptrmap_get(&in->slots, x) : NULL;
     if (slot && slot->stamp == in->stamp)
         return slot->value;
     Cell value = eval_anew(in, x);
@@ -333,8 +329,7 @@ static Cell eval_anew(Interp *in, const Expr *x)
     case EX_VAR: {
         const int64_t *v = ptrmap_get(&in->values, x->var);
         if (!v)
-            die("kernel %s: %s is not bound", in->kernel->name,
-                x->var->name);
+            die("kernel %s: %s is not bound", in->kernel->name, x->var->name);
         return (Cell){.i = *v};
     }
     case EX_LOAD:
@@ -352,8 +347,7 @@ static Cell eval_anew(Interp *in, const Expr *x)
         double r = eval(in, x->arg[2]).f;
         return (Cell){.f = x->dtype == DT_F64
                                ? fma(p, q, r)
-                               : (double)fmaf((float)p, (float)q,
-                                              (float)r)};
+                               : (double)fmaf((float)p, (float)q, (float)r)};
     }
     /* Lowering turns every read into a load. */
     case EX_READ:
@@ -367,8 +361,8 @@ static Cell eval_anew(Interp *in, const Expr *x)
     if (x->kind >= EX_LT && x->kind <= EX_NE)
         return (Cell){.i = compare(x, p, q)};
     if (dtype_is_float(x->dtype))
-        return (Cell){.f = round_to(x->dtype, float_binary(in, x->kind, p.f,
-                                                           q.f))};
+        return (Cell){
+            .f = round_to(x->dtype, float_binary(in, x->kind, p.f, q.f))};
     return (Cell){.i = wrap(x->dtype, int_binary(in, x, p.i, q.i))};
 }
 
@@ -451,8 +445,8 @@ bool kernel_interpret(const Kernel *k, void *const *data, Diag *diag)
     for (int i = 0; i < in.storage_count; i++) {
         Storage *s = &in.storage[i];
         bool is_param = i < k->params.count;
-        s->buffer = is_param ? k->params.data[i]
-                             : k->temps.data[i - k->params.count];
+        s->buffer =
+            is_param ? k->params.data[i] : k->temps.data[i - k->params.count];
         s->size = buffer_size(s->buffer);
         s->data = is_param ? data[i]
                            : arena_alloc_array(in.arena, (size_t)s->size,

@@ -79,8 +79,8 @@ static void print_stmt(Str *out, const Stmt *s, int depth)
     str_addf(out, "%*s", depth * 2, "");
     switch (s->kind) {
     case STMT_FOR:
-        str_addf(out, "%s %s %lld {\n", loop_kind_name(s->loop),
-                 s->var->name, (long long)s->extent);
+        str_addf(out, "%s %s %lld {\n", loop_kind_name(s->loop), s->var->name,
+                 (long long)s->extent);
         break;
     case STMT_IF:
         str_add(out, "if ");
@@ -145,9 +145,8 @@ static void rename_buffers(Arena *a, const Kernel *k, const char **saved,
                            bool restore)
 {
     for (int i = 0; i < k->params.count + k->temps.count; i++) {
-        Buffer *b = i < k->params.count
-                        ? k->params.data[i]
-                        : k->temps.data[i - k->params.count];
+        Buffer *b = i < k->params.count ? k->params.data[i]
+                                        : k->temps.data[i - k->params.count];
         if (!restore)
             saved[i] = b->name;
         b->name = restore ? saved[i] : arena_printf(a, "b%d", i);
@@ -159,8 +158,8 @@ static void rename_buffers(Arena *a, const Kernel *k, const char **saved,
 uint64_t kernel_hash(const Kernel *k)
 {
     Arena *scratch = arena_new();
-    const char **saved = ARENA_ARRAY(
-        scratch, const char *, k->params.count + k->temps.count + 1);
+    const char **saved = ARENA_ARRAY(scratch, const char *,
+                                     k->params.count + k->temps.count + 1);
     Str text = {0};
     rename_buffers(scratch, k, saved, false);
     print_without_name(&text, k);
@@ -236,8 +235,8 @@ static void verify_stmt(Check *c, const Stmt *s, LoopKind around)
             die("%s: parallel loop %s is not outermost", c->kernel->name,
                 s->var->name);
         if (s->extent < 1)
-            die("%s: loop %s has extent %lld", c->kernel->name,
-                s->var->name, (long long)s->extent);
+            die("%s: loop %s has extent %lld", c->kernel->name, s->var->name,
+                (long long)s->extent);
         vec_push(c->kernel->arena, &c->vars, s->var);
         c->depth++;
         verify_stmt(c, s->body, s->loop);

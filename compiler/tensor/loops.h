@@ -17,12 +17,7 @@ typedef enum LoopKind {
     LOOP_UNROLLED
 } LoopKind;
 
-typedef enum StmtKind {
-    STMT_BLOCK,
-    STMT_FOR,
-    STMT_STORE,
-    STMT_IF
-} StmtKind;
+typedef enum StmtKind { STMT_BLOCK, STMT_FOR, STMT_STORE, STMT_IF } StmtKind;
 
 typedef struct Stmt Stmt;
 struct Stmt {

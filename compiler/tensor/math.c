@@ -66,19 +66,17 @@ static const Expr *expand_exp(const Math *m, const Expr *x)
     /* Beyond these the result is 0 or infinity. */
     x = expr_min(a, x, num(m, f64 ? 710.0 : 89.0));
     x = expr_max(a, x, num(m, f64 ? -746.0 : -104.0));
-    const Expr *n = expr_unary(
-        a, EX_ROUND, expr_mul(a, x, num(m, 1.44269504088896340736)));
+    const Expr *n = expr_unary(a, EX_ROUND,
+                               expr_mul(a, x, num(m, 1.44269504088896340736)));
     double high = f64 ? 6.93145751953125e-1 : 0.693359375;
     double low = f64 ? 1.42860682030941723212e-6 : -2.12194440e-4;
     const Expr *r = mul_add(m, n, num(m, -high), x);
     r = mul_add(m, n, num(m, -low), r);
-    const Expr *p = f64 ? polynomial(m, r, c64, 12)
-                        : polynomial(m, r, c32, 6);
+    const Expr *p = f64 ? polynomial(m, r, c64, 12) : polynomial(m, r, c32, 6);
     p = mul_add(m, p, expr_mul(a, r, r), r);
     p = expr_add(a, p, num(m, 1));
     /* In two steps, as 2^n alone may overflow or be subnormal. */
-    const Expr *half =
-        expr_unary(a, EX_FLOOR, expr_mul(a, n, num(m, 0.5)));
+    const Expr *half = expr_unary(a, EX_FLOOR, expr_mul(a, n, num(m, 0.5)));
     p = expr_mul(a, p, power_of_two(m, half));
     return expr_mul(a, p, power_of_two(m, expr_sub(a, n, half)));
 }
@@ -99,13 +97,12 @@ static const Expr *expand_log(const Math *m, const Expr *x)
         a, is_tiny, expr_mul(a, x, num(m, f64 ? 0x1p54 : 0x1p25)), x);
     /* Moves the cut between exponents to sqrt(1/2). */
     const Expr *i = expr_bitcast(a, bits, scaled);
-    const Expr *cut = expr_const_int(
-        a, bits, f64 ? 0x3fe6a09e667f3bcc : 0x3f3504f3);
-    const Expr *e =
-        expr_binary(a, EX_SHR, expr_sub(a, i, cut),
-                    expr_const_int(a, bits, shift));
-    i = expr_sub(a, i, expr_binary(a, EX_SHL, e,
-                                   expr_const_int(a, bits, shift)));
+    const Expr *cut =
+        expr_const_int(a, bits, f64 ? 0x3fe6a09e667f3bcc : 0x3f3504f3);
+    const Expr *e = expr_binary(a, EX_SHR, expr_sub(a, i, cut),
+                                expr_const_int(a, bits, shift));
+    i = expr_sub(a, i,
+                 expr_binary(a, EX_SHL, e, expr_const_int(a, bits, shift)));
     const Expr *f = expr_sub(a, expr_bitcast(a, m->dtype, i), num(m, 1));
     const Expr *n = expr_cast(a, m->dtype, e);
     n = expr_sub(a, n,
@@ -132,8 +129,8 @@ static const Expr *expand_log(const Math *m, const Expr *x)
     result = expr_select(a, expr_binary(a, EX_EQ, x, inf), inf, result);
     result = expr_select(a, expr_binary(a, EX_EQ, x, num(m, 0)),
                          num(m, -INFINITY), result);
-    const Expr *bad = expr_unary(
-        a, EX_NOT, expr_binary(a, EX_LE, num(m, 0), x));
+    const Expr *bad =
+        expr_unary(a, EX_NOT, expr_binary(a, EX_LE, num(m, 0), x));
     return expr_select(a, bad, num(m, NAN), result);
 }
 
@@ -142,8 +139,8 @@ static const Expr *copy_sign(const Math *m, const Expr *magnitude,
 {
     Arena *a = m->a;
     const Expr *top = expr_const_int(a, DT_I32, INT32_MIN);
-    const Expr *bits = expr_binary(a, EX_AND,
-                                   expr_bitcast(a, DT_I32, sign), top);
+    const Expr *bits =
+        expr_binary(a, EX_AND, expr_bitcast(a, DT_I32, sign), top);
     bits = expr_binary(a, EX_OR, expr_bitcast(a, DT_I32, magnitude), bits);
     return expr_bitcast(a, DT_F32, bits);
 }
@@ -159,18 +156,17 @@ static const Expr *expand_tanh(const Math *m, const Expr *x)
     const Expr *small = polynomial(m, z, c, 5);
     small = mul_add(m, expr_mul(a, small, z), x, x);
     const Expr *e = expand_exp(m, expr_add(a, t, t));
-    const Expr *large =
-        expr_sub(a, num(m, 1),
-                 expr_div(a, num(m, 2), expr_add(a, e, num(m, 1))));
+    const Expr *large = expr_sub(
+        a, num(m, 1), expr_div(a, num(m, 2), expr_add(a, e, num(m, 1))));
     return expr_select(a, expr_binary(a, EX_LT, t, num(m, 0.625)), small,
                        copy_sign(m, large, x));
 }
 
 static const Expr *expand_erf(const Math *m, const Expr *x)
 {
-    static const double near_zero[] = {
-        -5.96761703e-4, 4.99119423e-3,  -2.67681349e-2,
-        1.12819925e-1,  -3.76125336e-1, 1.28379166e-1};
+    static const double near_zero[] = {-5.96761703e-4, 4.99119423e-3,
+                                       -2.67681349e-2, 1.12819925e-1,
+                                       -3.76125336e-1, 1.28379166e-1};
     Arena *a = m->a;
     const Expr *t = expr_unary(a, EX_ABS, x);
     const Expr *s = expr_mul(a, x, x);
@@ -195,35 +191,42 @@ static const Expr *expand_erf(const Math *m, const Expr *x)
 /* sin (or cos) of an f64. */
 static const Expr *expand_sin(const Math *m, const Expr *x, bool is_cos)
 {
-    static const double s[] = {-1.0 / 1307674368000.0, 1.0 / 6227020800.0,
-                               -1.0 / 39916800.0, 1.0 / 362880.0,
-                               -1.0 / 5040.0, 1.0 / 120.0, -1.0 / 6.0};
+    static const double s[] = {-1.0 / 1307674368000.0,
+                               1.0 / 6227020800.0,
+                               -1.0 / 39916800.0,
+                               1.0 / 362880.0,
+                               -1.0 / 5040.0,
+                               1.0 / 120.0,
+                               -1.0 / 6.0};
     static const double c[] = {1.0 / 20922789888000.0,
-                               -1.0 / 87178291200.0, 1.0 / 479001600.0,
-                               -1.0 / 3628800.0, 1.0 / 40320.0,
-                               -1.0 / 720.0, 1.0 / 24.0, -0.5};
+                               -1.0 / 87178291200.0,
+                               1.0 / 479001600.0,
+                               -1.0 / 3628800.0,
+                               1.0 / 40320.0,
+                               -1.0 / 720.0,
+                               1.0 / 24.0,
+                               -0.5};
     Arena *a = m->a;
-    const Expr *n = expr_unary(
-        a, EX_ROUND, expr_mul(a, x, num(m, 0.63661977236758134308)));
+    const Expr *n = expr_unary(a, EX_ROUND,
+                               expr_mul(a, x, num(m, 0.63661977236758134308)));
     /* pi / 2 in three parts of 33 bits. */
-    const Expr *r = expr_sub(
-        a, x, expr_mul(a, n, num(m, 1.57079632673412561417e+00)));
+    const Expr *r =
+        expr_sub(a, x, expr_mul(a, n, num(m, 1.57079632673412561417e+00)));
     r = expr_sub(a, r, expr_mul(a, n, num(m, 6.07710050630396597660e-11)));
     r = expr_sub(a, r, expr_mul(a, n, num(m, 2.02226624879595063154e-21)));
     const Expr *z = expr_mul(a, r, r);
     const Expr *sine =
         mul_add(m, expr_mul(a, polynomial(m, z, s, 7), z), r, r);
-    const Expr *cosine =
-        mul_add(m, polynomial(m, z, c, 8), z, num(m, 1));
+    const Expr *cosine = mul_add(m, polynomial(m, z, c, 8), z, num(m, 1));
     const Expr *quadrant = expr_cast(a, DT_I64, n);
     if (is_cos)
         quadrant = expr_add_int(a, quadrant, 1);
-    const Expr *odd = expr_binary(
-        a, EX_EQ, expr_binary(a, EX_AND, quadrant, expr_int(a, 1)),
-        expr_int(a, 1));
-    const Expr *flip = expr_binary(
-        a, EX_EQ, expr_binary(a, EX_AND, quadrant, expr_int(a, 2)),
-        expr_int(a, 2));
+    const Expr *odd =
+        expr_binary(a, EX_EQ, expr_binary(a, EX_AND, quadrant, expr_int(a, 1)),
+                    expr_int(a, 1));
+    const Expr *flip =
+        expr_binary(a, EX_EQ, expr_binary(a, EX_AND, quadrant, expr_int(a, 2)),
+                    expr_int(a, 2));
     const Expr *v = expr_select(a, odd, cosine, sine);
     return expr_select(a, flip, expr_unary(a, EX_NEG, v), v);
 }
@@ -233,19 +236,16 @@ static const Expr *expand_pow(const Math *m, const Expr *x, const Expr *y)
 {
     Arena *a = m->a;
     const Expr *zero = num(m, 0), *one = num(m, 1);
-    const Expr *v = expand_exp(
-        m, expr_mul(a, y, expand_log(m, expr_unary(a, EX_ABS, x))));
-    const Expr *whole =
-        expr_binary(a, EX_EQ, y, expr_unary(a, EX_FLOOR, y));
+    const Expr *v =
+        expand_exp(m, expr_mul(a, y, expand_log(m, expr_unary(a, EX_ABS, x))));
+    const Expr *whole = expr_binary(a, EX_EQ, y, expr_unary(a, EX_FLOOR, y));
     const Expr *half = expr_mul(a, y, num(m, 0.5));
     const Expr *even =
         expr_binary(a, EX_EQ, half, expr_unary(a, EX_FLOOR, half));
-    const Expr *negated =
-        expr_select(a, even, v, expr_unary(a, EX_NEG, v));
+    const Expr *negated = expr_select(a, even, v, expr_unary(a, EX_NEG, v));
     negated = expr_select(a, whole, negated, num(m, NAN));
     v = expr_select(a, expr_binary(a, EX_LT, x, zero), negated, v);
-    const Expr *is_one = expr_binary(a, EX_OR,
-                                     expr_binary(a, EX_EQ, y, zero),
+    const Expr *is_one = expr_binary(a, EX_OR, expr_binary(a, EX_EQ, y, zero),
                                      expr_binary(a, EX_EQ, x, one));
     return expr_select(a, is_one, one, v);
 }
@@ -289,8 +289,8 @@ static const Expr *walk(Arena *a, PtrMap *memo, const Expr *x, bool fused)
     if (known)
         return known;
     const Expr *arg[MAX_RANK], *result = x;
-    bool is_call = (x->kind >= EX_EXP && x->kind <= EX_COS) ||
-                   x->kind == EX_POW;
+    bool is_call =
+        (x->kind >= EX_EXP && x->kind <= EX_COS) || x->kind == EX_POW;
     bool changed = is_call;
     for (int i = 0; i < x->count; i++) {
         arg[i] = walk(a, memo, x->arg[i], fused);

@@ -68,8 +68,7 @@ static const char *word(Parser *in)
         fail(in, "a name");
         return "";
     }
-    const char *text =
-        arena_strndup(in->arena, in->p, (size_t)(q - in->p));
+    const char *text = arena_strndup(in->arena, in->p, (size_t)(q - in->p));
     in->p = q;
     return text;
 }
@@ -156,7 +155,7 @@ static const Expr *access(Parser *in, const Buffer *b)
 {
     const Expr *index[MAX_RANK], *outside = NULL;
     int n = 0, want = in->is_loops ? 1 : b->rank;
-    if (!accept(in, "]") ) {
+    if (!accept(in, "]")) {
         do {
             if (n == want) {
                 fail(in, "fewer indices");
@@ -178,9 +177,8 @@ static const Expr *access(Parser *in, const Buffer *b)
         fail(in, "more indices");
     if (in->failed)
         return zero(in);
-    return in->is_loops
-               ? expr_load(in->arena, b, index[0])
-               : expr_read_padded(in->arena, b, index, outside);
+    return in->is_loops ? expr_load(in->arena, b, index[0])
+                        : expr_read_padded(in->arena, b, index, outside);
 }
 
 static const Expr *call(Parser *in, const char *name)
@@ -234,8 +232,11 @@ static const Expr *infix(Parser *in)
     static const struct {
         char text;
         ExprKind kind;
-    } rows[] = {{'+', EX_ADD}, {'-', EX_SUB}, {'*', EX_MUL},
-                {'/', EX_DIV}, {'%', EX_MOD}};
+    } rows[] = {{'+', EX_ADD},
+                {'-', EX_SUB},
+                {'*', EX_MUL},
+                {'/', EX_DIV},
+                {'%', EX_MOD}};
     const Expr *x = expression(in);
     skip_space(in);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -263,11 +264,11 @@ static const Expr *expression(Parser *in)
         return zero(in);
     if (accept(in, "("))
         return infix(in);
-    bool named = strncmp(in->p, "inf", 3) == 0 ||
-                 strncmp(in->p, "nan", 3) == 0;
-    bool is_number = isdigit((unsigned char)*in->p) || *in->p == '-' ||
-                     (named && !isalnum((unsigned char)in->p[3]) &&
-                      in->p[3] != '_');
+    bool named =
+        strncmp(in->p, "inf", 3) == 0 || strncmp(in->p, "nan", 3) == 0;
+    bool is_number =
+        isdigit((unsigned char)*in->p) || *in->p == '-' ||
+        (named && !isalnum((unsigned char)in->p[3]) && in->p[3] != '_');
     if (is_number)
         return number(in);
     const char *name = word(in);
@@ -377,9 +378,9 @@ static const Reducer *reducer(Parser *in, DType d)
         if (strcmp(name, simple[i]) == 0)
             return reducer_simple(in->arena, name, d);
     for (int i = 0; i < 4; i++) {
-        const char *text = arena_printf(in->arena, "arg_%s_%s",
-                                        i & 1 ? "max" : "min",
-                                        i & 2 ? "last" : "first");
+        const char *text =
+            arena_printf(in->arena, "arg_%s_%s", i & 1 ? "max" : "min",
+                         i & 2 ? "last" : "first");
         if (strcmp(name, text) == 0)
             return reducer_arg(in->arena, d, i & 1, i & 2);
     }
@@ -488,7 +489,10 @@ static Stmt *statements(Parser *in)
 
 Kernel *kernel_parse(Arena *arena, Diag *diag, const char *text)
 {
-    Parser in = {.arena = arena, .diag = diag, .start = text, .p = text,
+    Parser in = {.arena = arena,
+                 .diag = diag,
+                 .start = text,
+                 .p = text,
                  .is_loops = true};
     expect(&in, "kernel");
     Kernel *k = ARENA_NEW(arena, Kernel);

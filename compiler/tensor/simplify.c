@@ -77,8 +77,8 @@ static Interval linear_interval(const Ranges *r, const Linear *l)
 
 /* x / c or x % c: takes out the multiples of c, then asks the range of the
  * rest. */
-static bool linearize_division(const Ranges *r, const Expr *x,
-                               int64_t factor, Linear *l)
+static bool linearize_division(const Ranges *r, const Expr *x, int64_t factor,
+                               Linear *l)
 {
     /* x = c * whole + rest, hence x / c = whole + rest / c and x % c = rest %
      * c. On the heap, as divisions nest. */
@@ -98,8 +98,8 @@ static bool linearize_division(const Ranges *r, const Expr *x,
         rest->constant = numerator->constant - whole->constant * c;
         Interval range = linear_interval(r, rest);
         /* A rest that stays within one multiple of c is decided. */
-        bool decided = range.known &&
-                       floor_divide(range.min, c) == floor_divide(range.max, c);
+        bool decided = range.known && floor_divide(range.min, c) ==
+                                          floor_divide(range.max, c);
         if (decided && x->kind == EX_DIV) {
             l->constant +=
                 factor * (whole->constant + floor_divide(range.min, c));
@@ -107,15 +107,15 @@ static bool linearize_division(const Ranges *r, const Expr *x,
                 ok = add_term(l, whole->term[i].atom,
                               whole->term[i].factor * factor);
         } else if (decided) {
-            l->constant += factor * (rest->constant -
-                                     floor_divide(range.min, c) * c);
+            l->constant +=
+                factor * (rest->constant - floor_divide(range.min, c) * c);
             for (int i = 0; ok && i < rest->count; i++)
                 ok = add_term(l, rest->term[i].atom,
                               rest->term[i].factor * factor);
         } else {
             const Expr *inner = rebuild(r, rest);
-            const Expr *atom = expr_binary(r->arena, x->kind, inner,
-                                           expr_int(r->arena, c));
+            const Expr *atom =
+                expr_binary(r->arena, x->kind, inner, expr_int(r->arena, c));
             ok = add_term(l, atom, factor);
             if (x->kind == EX_DIV) {
                 l->constant += factor * whole->constant;
@@ -144,8 +144,7 @@ static const Expr *simplify_args(const Ranges *r, const Expr *x)
                            ? simplify_index(r, x->arg[i])
                            : simplify_cond(r, x->arg[i]);
     if (x->kind == EX_SELECT)
-        return expr_select(r->arena, copy->arg[0], copy->arg[1],
-                           copy->arg[2]);
+        return expr_select(r->arena, copy->arg[0], copy->arg[1], copy->arg[2]);
     return copy;
 }
 
@@ -179,8 +178,7 @@ static bool linearize(const Ranges *r, const Expr *x, int64_t factor,
         /* A loop of one iteration is its start. */
         for (int i = r->vars.count - 1; i >= 0; i--)
             if (r->vars.data[i].var == x->var)
-                return r->vars.data[i].extent == 1 ||
-                       add_term(l, x, factor);
+                return r->vars.data[i].extent == 1 || add_term(l, x, factor);
         return add_term(l, x, factor);
     default: {
         const Expr *atom = simplify_args(r, x);
@@ -288,7 +286,8 @@ Interval interval_of(const Ranges *r, const Expr *x)
         }
         if (!a.known)
             return unknown;
-        return (Interval){floor_divide(a.min, c), floor_divide(a.max, c), true};
+        return (Interval){floor_divide(a.min, c), floor_divide(a.max, c),
+                          true};
     }
     case EX_ADD:
     case EX_SUB:

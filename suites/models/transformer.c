@@ -7,8 +7,8 @@ static const char *join(Transformer *t, const char *name, const char *part)
     return arena_printf(t->builder.graph->arena, "%s.%s", name, part);
 }
 
-Tensor *transformer_linear(Transformer *t, const char *name, Tensor *x,
-                           int in, int out)
+Tensor *transformer_linear(Transformer *t, const char *name, Tensor *x, int in,
+                           int out)
 {
     Graph *g = t->builder.graph;
     int64_t dims[] = {in, out}, channels[] = {out};
@@ -28,10 +28,10 @@ Tensor *transformer_norm(Transformer *t, const char *name, Tensor *x)
     Attrs attrs = {0};
     attrs_set_int(g->arena, &attrs, "axis", -1);
     attrs_set_float(g->arena, &attrs, "epsilon", t->epsilon);
-    Tensor *scale = builder_weights(&t->builder, join(t, name, "gamma"), 1,
-                                    dims, 1, 0.1);
-    Tensor *shift = builder_weights(&t->builder, join(t, name, "beta"), 1,
-                                    dims, 0, 0.1);
+    Tensor *scale =
+        builder_weights(&t->builder, join(t, name, "gamma"), 1, dims, 1, 0.1);
+    Tensor *shift =
+        builder_weights(&t->builder, join(t, name, "beta"), 1, dims, 0, 0.1);
     return graph_apply(g, "LayerNormalization", name, attrs, x, scale, shift,
                        NULL);
 }
@@ -80,17 +80,17 @@ static Tensor *attention(Transformer *t, const char *name, Tensor *x)
     Tensor *size = graph_add_constant(
         g, join(t, name, "size"),
         array_scalar(g->arena, DT_F32, sqrt((double)d / t->heads)));
-    scores = graph_apply(g, "Div", join(t, name, "scaled"), (Attrs){0},
-                         scores, size, NULL);
+    scores = graph_apply(g, "Div", join(t, name, "scaled"), (Attrs){0}, scores,
+                         size, NULL);
     if (t->mask)
         scores = graph_apply(g, "Add", join(t, name, "masked"), (Attrs){0},
                              scores, t->mask, NULL);
     Attrs axis = {0};
     attrs_set_int(g->arena, &axis, "axis", -1);
-    Tensor *weights = graph_apply(g, "Softmax", join(t, name, "softmax"),
-                                  axis, scores, NULL);
-    Tensor *y = graph_apply(g, "MatMul", join(t, name, "context"),
-                            (Attrs){0}, weights, v, NULL);
+    Tensor *weights = graph_apply(g, "Softmax", join(t, name, "softmax"), axis,
+                                  scores, NULL);
+    Tensor *y = graph_apply(g, "MatMul", join(t, name, "context"), (Attrs){0},
+                            weights, v, NULL);
     y = transpose(t, join(t, name, "back"), y, back);
     int64_t dims[] = {t->batch, t->tokens, d};
     y = reshape(t, join(t, name, "joined"), y, dims, 3);
@@ -99,8 +99,8 @@ static Tensor *attention(Transformer *t, const char *name, Tensor *x)
 
 static Tensor *feed_forward(Transformer *t, const char *name, Tensor *x)
 {
-    Tensor *y = transformer_linear(t, join(t, name, "up"), x, t->hidden,
-                                   t->inner);
+    Tensor *y =
+        transformer_linear(t, join(t, name, "up"), x, t->hidden, t->inner);
     y = graph_apply(t->builder.graph, "Gelu", join(t, name, "gelu"),
                     (Attrs){0}, y, NULL);
     return transformer_linear(t, join(t, name, "down"), y, t->inner,

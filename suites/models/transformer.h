@@ -10,13 +10,13 @@ typedef struct Transformer {
     Builder builder;
     int batch, tokens, hidden, heads, inner; /* inner: of the feed-forward */
     bool pre_norm;                           /* norm before each part */
-    Tensor *mask; /* added to the scores, or NULL */
+    Tensor *mask;                            /* added to the scores, or NULL */
     double epsilon;
 } Transformer;
 
 /* x * w + bias: nodes NAME.product and NAME. */
-Tensor *transformer_linear(Transformer *t, const char *name, Tensor *x,
-                           int in, int out);
+Tensor *transformer_linear(Transformer *t, const char *name, Tensor *x, int in,
+                           int out);
 Tensor *transformer_norm(Transformer *t, const char *name, Tensor *x);
 /* One layer: attention and feed-forward, each with its residual. */
 Tensor *transformer_layer(Transformer *t, const char *name, Tensor *x);

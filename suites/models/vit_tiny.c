@@ -24,8 +24,7 @@ static Tensor *embed(Transformer *t, const SuiteParams *p)
     Tensor *x =
         graph_apply(g, "Conv", "patch", conv, image.tensor, w, bias, NULL);
     int64_t flat[] = {p->batch, HIDDEN, t->tokens - 1};
-    Tensor *dims =
-        graph_add_constant(g, "patch.flat", array_ints(a, flat, 3));
+    Tensor *dims = graph_add_constant(g, "patch.flat", array_ints(a, flat, 3));
     x = graph_apply(g, "Reshape", "patch.reshape", (Attrs){0}, x, dims, NULL);
     int64_t perm[] = {0, 2, 1};
     Attrs transpose = {0};

@@ -65,8 +65,8 @@ static int occurrences(const char *text, const char *end, const char *what)
 
 /* The straight piece of code with the most multiply-adds is the inner
  * loop; returns its accesses to the stack and sets *work. */
-static int hot_stack_accesses(char *text, const char *fma,
-                              const char *stack, int *work)
+static int hot_stack_accesses(char *text, const char *fma, const char *stack,
+                              int *work)
 {
     int accesses = 0;
     *work = 0;
@@ -98,8 +98,8 @@ static int hot_stack_accesses(char *text, const char *fma,
 }
 
 static void check(const char *name, const char *text, const char *layout,
-                  const char *target_name, const char *fma,
-                  const char *stack, int least)
+                  const char *target_name, const char *fma, const char *stack,
+                  int least)
 {
     Arena *a = arena_new();
     Diag *diag = diag_new(a, NULL);
@@ -109,11 +109,11 @@ static void check(const char *name, const char *text, const char *layout,
     char *s = assembly(a, text, layout, target);
     int accesses = hot_stack_accesses(s, fma, stack, &work);
     if (work < least)
-        fail_msg("%s for %s: %d multiply-adds in the inner loop, not %d",
-                 name, target_name, work, least);
+        fail_msg("%s for %s: %d multiply-adds in the inner loop, not %d", name,
+                 target_name, work, least);
     if (accesses)
-        fail_msg("%s for %s: the inner loop touches the stack %d times",
-                 name, target_name, accesses);
+        fail_msg("%s for %s: the inner loop touches the stack %d times", name,
+                 target_name, accesses);
     arena_free(a);
 }
 
@@ -130,8 +130,8 @@ static void test_register_tiles(void **state)
         {"aarch64", "fmla", "[sp", 64},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        check("convolution", convolution, convolution_layout,
-              rows[i].target, rows[i].fma, rows[i].stack, rows[i].least);
+        check("convolution", convolution, convolution_layout, rows[i].target,
+              rows[i].fma, rows[i].stack, rows[i].least);
         check("matrix product", product, "", rows[i].target, rows[i].fma,
               rows[i].stack, rows[i].least);
         check("depthwise", depthwise, depthwise_layout, rows[i].target,

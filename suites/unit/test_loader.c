@@ -370,10 +370,9 @@ static void edited_manifest_is_refused(void **state)
     static const char input[] = "\"inputs\": [\n  {\n   \"name\": \"x\",\n"
                                 "   \"dtype\": \"f32\",\n   \"dims\": [\n"
                                 "    2,\n    3\n   ]\n  }\n ]";
-    static const char output[] =
-        "\"outputs\": [\n  {\n   \"name\": \"y\",\n"
-        "   \"dtype\": \"f32\",\n   \"dims\": [\n"
-        "    2,\n    3\n   ]\n  }\n ]";
+    static const char output[] = "\"outputs\": [\n  {\n   \"name\": \"y\",\n"
+                                 "   \"dtype\": \"f32\",\n   \"dims\": [\n"
+                                 "    2,\n    3\n   ]\n  }\n ]";
 #define Y(dtype, dims)                                                        \
     "{\"name\": \"y\", \"dtype\": \"" dtype "\", \"dims\": " dims "}"
     static const char *const edits[][3] = {

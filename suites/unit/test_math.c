@@ -58,9 +58,9 @@ static void check_form(ExprKind kind, double (*exact)(double), double low,
                        double high, double bound, bool fused)
 {
     const int count = fused ? FUSED_COUNT : COUNT;
-    const float special[] = {0.0f,     -0.0f,   1.0f,      -1.0f,
+    const float special[] = {0.0f,     -0.0f,     1.0f,    -1.0f,
                              INFINITY, -INFINITY, NAN,     1e-40f,
-                             1e-30f,   -1e-30f, 3.4e38f,   -3.4e38f};
+                             1e-30f,   -1e-30f,   3.4e38f, -3.4e38f};
     const int n = sizeof special / sizeof *special;
     for (int i = 0; i < count; i++)
         in[i] = (float)(low + (high - low) * i / (count - 1));
@@ -80,8 +80,8 @@ static void check_form(ExprKind kind, double (*exact)(double), double low,
     }
     if (worst > bound)
         fail_msg("%s(%.9g) = %.9g is %.2f ulp off, stated are %.2f",
-                 expr_kind_name(kind), (double)in[at], (double)out[at],
-                 worst, bound);
+                 expr_kind_name(kind), (double)in[at], (double)out[at], worst,
+                 bound);
 }
 
 static void check(ExprKind kind, double (*exact)(double), double low,
@@ -143,8 +143,8 @@ static void test_pow(void **state)
             y[i] = rintf(y[i]);
         }
     }
-    const float special[][2] = {{0, 2},       {0, -1},  {2, 0},
-                                {NAN, 0},     {1, NAN}, {-2, 0.5f},
+    const float special[][2] = {{0, 2},        {0, -1},    {2, 0},
+                                {NAN, 0},      {1, NAN},   {-2, 0.5f},
                                 {INFINITY, 2}, {-0.0f, 3}, {4, 0.5f}};
     const int specials = sizeof special / sizeof *special;
     for (int i = 0; i < specials; i++) {
@@ -175,8 +175,8 @@ static void test_pow(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exp),  cmocka_unit_test(test_log),
-        cmocka_unit_test(test_erf),  cmocka_unit_test(test_tanh),
+        cmocka_unit_test(test_exp),          cmocka_unit_test(test_log),
+        cmocka_unit_test(test_erf),          cmocka_unit_test(test_tanh),
         cmocka_unit_test(test_trigonometry), cmocka_unit_test(test_pow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

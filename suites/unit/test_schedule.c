@@ -167,11 +167,19 @@ static const Case cases[] = {
 enum { CASES = sizeof cases / sizeof *cases };
 
 static const Target facts[] = {
-    {.name = "wide", .vector_bytes = 64, .vector_registers = 32,
-     .tile_registers = 30, .has_fma = true},
-    {.name = "middle", .vector_bytes = 32, .vector_registers = 16,
-     .tile_registers = 14, .has_fma = true},
-    {.name = "narrow", .vector_bytes = 16, .vector_registers = 16,
+    {.name = "wide",
+     .vector_bytes = 64,
+     .vector_registers = 32,
+     .tile_registers = 30,
+     .has_fma = true},
+    {.name = "middle",
+     .vector_bytes = 32,
+     .vector_registers = 16,
+     .tile_registers = 14,
+     .has_fma = true},
+    {.name = "narrow",
+     .vector_bytes = 16,
+     .vector_registers = 16,
      .tile_registers = 11},
 };
 
@@ -243,12 +251,12 @@ static void check_border(const Case *c, const Kernel *k, void *const *data)
             !layout_has_border(&b->layout))
             continue;
         int64_t at[4] = {0};
-        for (at[2] = -b->layout.lo[2];
-             at[2] < b->dims[2] + b->layout.hi[2]; at[2]++)
+        for (at[2] = -b->layout.lo[2]; at[2] < b->dims[2] + b->layout.hi[2];
+             at[2]++)
             for (at[3] = -b->layout.lo[3];
                  at[3] < b->dims[3] + b->layout.hi[3]; at[3]++) {
-                bool inside = at[2] >= 0 && at[2] < b->dims[2] &&
-                              at[3] >= 0 && at[3] < b->dims[3];
+                bool inside = at[2] >= 0 && at[2] < b->dims[2] && at[3] >= 0 &&
+                              at[3] < b->dims[3];
                 const float *f = data[i];
                 if (!inside &&
                     f[layout_offset(&b->layout, 4, b->dims, at)] != 0)
@@ -257,8 +265,7 @@ static void check_border(const Case *c, const Kernel *k, void *const *data)
     }
 }
 
-static void check_case(const Case *c, const Target *target,
-                       ScheduleMode mode)
+static void check_case(const Case *c, const Target *target, ScheduleMode mode)
 {
     Arena *a = arena_new();
     Diag *diag = diag_new(a, NULL);
@@ -282,8 +289,7 @@ static void check_case(const Case *c, const Target *target,
     kernel_verify(k);
     void **tuned = make_data(a, k);
     if (!kernel_interpret(k, tuned, diag))
-        fail_msg("%s for %s: %s", c->name, target->name,
-                 diag->errors.data[0]);
+        fail_msg("%s for %s: %s", c->name, target->name, diag->errors.data[0]);
     compare(c, target->name, output_of(a, k, tuned), want, mode);
     check_border(c, k, tuned);
 
@@ -309,8 +315,7 @@ static void check_case(const Case *c, const Target *target,
     kernel_print(&loops, k);
     Kernel *read = kernel_parse(a, diag, str_text(&loops));
     if (!read)
-        fail_msg("%s: loops do not parse: %s", c->name,
-                 diag->errors.data[0]);
+        fail_msg("%s: loops do not parse: %s", c->name, diag->errors.data[0]);
     kernel_print(&again, read);
     assert_string_equal(str_text(&loops), str_text(&again));
     assert_true(read->hash == k->hash);
