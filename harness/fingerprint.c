@@ -43,8 +43,9 @@ static json_t *first_line(const char *const *argv)
     Str out = {0}, err = {0};
     ProcessResult result;
     json_t *value = NULL;
-    if (process_run(argv, &out, &err, 10, &result) && !result.exit_code &&
-        out.length) {
+    ProcessLimits limits = {.seconds = 10};
+    if (process_run(argv, &out, &err, &limits, &result) &&
+        !result.exit_code && out.length) {
         out.data[strcspn(out.data, "\n")] = 0;
         value = json_string(out.data);
     }

@@ -144,7 +144,7 @@ static void check_accuracy(Fixture *f, const char *model, bool has_batch,
     }
     Str out = {0};
     ProcessResult result;
-    assert_true(process_run(argv, &out, NULL, 600, &result));
+    assert_true(process_run(argv, &out, NULL, &limits, &result));
     assert_int_equal(result.exit_code, 0);
     json_t *root = json_loads(str_text(&out), 0, NULL);
     str_free(&out);
@@ -187,7 +187,7 @@ static void check_agreement(Fixture *f, const char *model)
                                     modes[i], "--range", "0,255", NULL};
         Str out = {0};
         ProcessResult result;
-        assert_true(process_run(argv, &out, NULL, 600, &result));
+        assert_true(process_run(argv, &out, NULL, &limits, &result));
         str_free(&out);
         assert_int_equal(result.exit_code, 0);
     }
