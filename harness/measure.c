@@ -374,7 +374,7 @@ void measure_model(Arena *arena, const char *model, const MeasurePlan *plan,
         ModeResult *m = &r->modes[i];
         m->mode = plan->modes[i];
         m->artifact = arena_printf(arena, "%s/%s", work, m->mode);
-        m->top1 = m->p50 = m->p90 = m->p99 = NAN;
+        m->p50 = m->p90 = m->p99 = NAN;
         compile_mode(arena, model, plan, m);
         read_artifact(arena, m);
     }

@@ -32,6 +32,15 @@ typedef enum ModeStatus {
     MODE_REFUSED /* the model cannot be compiled: bad input */
 } ModeStatus;
 
+/* What labelled data say of a mode; all 0: it was not scored. */
+typedef struct Accuracy {
+    const char *name, *title; /* of the metric: "top1" and "top-1" */
+    double value;             /* 0..1 */
+    int examples;
+    double agreement; /* with the first mode that was scored, 0..1 */
+    const char *agreement_with;
+} Accuracy;
+
 typedef struct ModeResult {
     const char *mode, *artifact;
     ModeStatus status;
@@ -45,8 +54,7 @@ typedef struct ModeResult {
     double peak_rss_kib, load_seconds;
     int64_t arena_bytes, arena_bound, weight_bytes, code_bytes;
     json_t *kernels, *steps;
-    double top1; /* NaN: no labelled data */
-    int examples;
+    Accuracy accuracy;
 } ModeResult;
 
 typedef struct ModelResult {

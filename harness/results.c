@@ -38,6 +38,7 @@ static void set_shared(json_t *object, const char *key, json_t *value)
 
 static json_t *mode_json(const ModelResult *r, const ModeResult *m)
 {
+    const Accuracy *a = &m->accuracy;
     json_t *o = json_object();
     json_object_set_new(o, "model", json_string(r->label));
     json_object_set_new(o, "mode", json_string(m->mode));
@@ -59,8 +60,13 @@ static json_t *mode_json(const ModelResult *r, const ModeResult *m)
     json_object_set_new(o, "code_bytes", json_integer(m->code_bytes));
     json_object_set_new(o, "peak_rss_kib", number(m->peak_rss_kib));
     json_object_set_new(o, "load_seconds", number(m->load_seconds));
-    json_object_set_new(o, "top1", number(m->top1));
-    json_object_set_new(o, "examples", json_integer(m->examples));
+    if (a->name) {
+        json_object_set_new(o, a->name, number(a->value));
+        json_object_set_new(o, "agreement", number(a->agreement));
+        json_object_set_new(o, "agreement_with",
+                            json_string(a->agreement_with));
+    }
+    json_object_set_new(o, "examples", json_integer(a->examples));
     set_shared(o, "check", m->check);
     set_shared(o, "kernels", m->kernels);
     set_shared(o, "steps", m->steps);
@@ -166,9 +172,10 @@ static const char *ratio_text(Arena *arena, const ModelResult *r,
 static const char *accuracy_text(Arena *arena, const ModelResult *r,
                                  const ModeResult *m)
 {
-    if (!isnan(m->top1))
-        return arena_printf(arena, "%.2f %% of %d", 100 * m->top1,
-                            m->examples);
+    const Accuracy *a = &m->accuracy;
+    if (a->name)
+        return arena_printf(arena, "%s %.2f %% of %d", a->title,
+                            100 * a->value, a->examples);
     return r->labels_missing ? "skipped" : "";
 }
 
@@ -187,7 +194,7 @@ static void print_row(Arena *arena, FILE *file, const ModelResult *r,
     double share = m->flops / m->p50 / (r->fma_gflops * 1e9);
     double over =
         m->arena_bound ? (double)m->arena_bytes / (double)m->arena_bound : NAN;
-    fprintf(file, "%-*s %-8s %9s %-18s %9s %6s %8s %-18s %6s  %s\n", width,
+    fprintf(file, "%-*s %-8s %9s %-18s %9s %6s %8s %-22s %6s  %s\n", width,
             r->label, m->mode, timed ? format_seconds(arena, m->p50) : "-",
             ratio_text(arena, r, m),
             m->arena_bytes ? format_bytes(arena, (double)m->arena_bytes) : "-",
@@ -222,7 +229,7 @@ void results_print_table(Arena *arena, FILE *file, const ModelResult *models,
         int length = (int)strlen(models[i].label);
         width = length > width ? length : width;
     }
-    fprintf(file, "%-*s %-8s %9s %-18s %9s %6s %8s %-18s %6s  %s\n", width,
+    fprintf(file, "%-*s %-8s %9s %-18s %9s %6s %8s %-22s %6s  %s\n", width,
             "model", "mode", "p50", "fused/unfused", "arena", "/bound",
             "error", "accuracy", "peak", "status");
     for (int i = 0; i < count; i++)
