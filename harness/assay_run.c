@@ -190,10 +190,10 @@ static json_t *levels_json(Pool *pool)
     json_t *list = json_array();
     int count = peak_levels(pool, levels);
     for (int i = 0; i < count; i++)
-        json_array_append_new(
-            list, json_pack("{s:s, s:I, s:f}", "level", levels[i].name,
-                            "bytes", (json_int_t)levels[i].bytes, "gbps",
-                            levels[i].gbps));
+        json_array_append_new(list, json_pack("{s:s, s:I, s:f}", "level",
+                                              levels[i].name, "bytes",
+                                              (json_int_t)levels[i].bytes,
+                                              "gbps", levels[i].gbps));
     return list;
 }
 
@@ -206,11 +206,11 @@ static int report_peak(int threads)
     }
     pool_pin_caller(pool);
     char *context = bench_context("assay-run");
-    json_t *report = json_pack(
-        "{s:i, s:s, s:f, s:o, s:o*}", "threads", pool_threads(pool), "kind",
-        peak_kind(), "fma_gflops", peak_fma(pool, 0.3, NULL), "bandwidth",
-        levels_json(pool), "context",
-        context ? json_loads(context, 0, NULL) : NULL);
+    json_t *report =
+        json_pack("{s:i, s:s, s:f, s:o, s:o*}", "threads", pool_threads(pool),
+                  "kind", peak_kind(), "fma_gflops", peak_fma(pool, 0.3, NULL),
+                  "bandwidth", levels_json(pool), "context",
+                  context ? json_loads(context, 0, NULL) : NULL);
     free(context);
     pool_free(pool);
     return print_report(report);
@@ -273,11 +273,11 @@ static bool load_side(Side *side, Arena *arena, const char *path,
                             .artifact = side->artifact,
                             .info = info,
                             .error = text};
-    side->report = json_pack(
-        "{s:s, s:s, s:i, s:f, s:I}", "model", info->model, "target",
-        info->target, "threads", pool_threads(artifact_pool(side->artifact)),
-        "load_seconds", clock_now() - start, "arena_bytes",
-        (json_int_t)info->arena_bytes);
+    side->report = json_pack("{s:s, s:s, s:i, s:f, s:I}", "model", info->model,
+                             "target", info->target, "threads",
+                             pool_threads(artifact_pool(side->artifact)),
+                             "load_seconds", clock_now() - start,
+                             "arena_bytes", (json_int_t)info->arena_bytes);
     return true;
 }
 

@@ -80,9 +80,8 @@ static void take_calibration(const json_t *side, PairVisit *visit)
     const json_t *beside = json_object_get(time, "fma_beside");
     visit->best_gflops =
         json_number_value(json_object_get(time, "fma_gflops"));
-    visit->lowest_gflops =
-        fmin(json_number_value(json_array_get(beside, 0)),
-             json_number_value(json_array_get(beside, 1)));
+    visit->lowest_gflops = fmin(json_number_value(json_array_get(beside, 0)),
+                                json_number_value(json_array_get(beside, 1)));
 }
 
 /* Both builds in one process, in turns; the first of them is loaded first
@@ -130,8 +129,8 @@ void builds_compare(Arena *arena, const BuildPlan *plan, const Build *a,
     *c = (Comparison){.a = a->name, .b = b->name, .noise = NAN};
     Visits visits = {arena, plan, a, b, seconds_a_run, c};
     pair_run(&plan->pair, visit_both, &visits, &c->pair);
-    c->groups = groups_compare(arena, &c->pair, a->artifact, b->artifact,
-                               &c->noise);
+    c->groups =
+        groups_compare(arena, &c->pair, a->artifact, b->artifact, &c->noise);
 }
 
 void comparison_free(Comparison *c)

@@ -24,7 +24,7 @@ typedef struct Build {
 
 typedef struct Comparison {
     const char *a, *b;
-    Pair pair; /* its reports hold both sides */
+    Pair pair;          /* its reports hold both sides */
     const char *reason; /* why it failed, or NULL */
     CaseStatus status;
     /* Largest distance from 1 of the ratio of parts whose machine code is

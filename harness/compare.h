@@ -21,7 +21,7 @@ typedef struct CompareBlock {
 } CompareBlock;
 
 typedef struct Ratio {
-    double value;     /* time of A over time of B: above 1, B is faster */
+    double value; /* time of A over time of B: above 1, B is faster */
     double low, high;
 } Ratio;
 

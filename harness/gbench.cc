@@ -91,8 +91,7 @@ extern "C" int bench_run(const BenchCase *cases, int count,
                          const BenchOptions *options, BenchResult *results)
 {
     std::vector<std::vector<Call>> calls(count);
-    int repetitions =
-        count > 1 && !options->iterations ? int(REPETITIONS) : 1;
+    int repetitions = count > 1 && !options->iterations ? int(REPETITIONS) : 1;
     for (int i = 0; i < count; i++) {
         const BenchCase &c = cases[i];
         std::vector<Call> &mine = calls[i];

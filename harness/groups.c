@@ -187,13 +187,13 @@ static json_t *group_row(Groups *g, Ratio *ratio)
     json_t *a = kernels_json(g, 0), *b = kernels_json(g, 1);
     const json_t *one = json_array_get(json_array_size(b) ? b : a, 0);
     const char *name = json_string_value(one);
-    return json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "name",
-        name ? name : "", "nodes", nodes_json(g), "a_seconds",
-        number(median_seconds(g, 0)), "b_seconds",
-        number(median_seconds(g, 1)), "a_kernels", a, "b_kernels", b, "ratio",
-        number(ratio->value), "low", number(ratio->low), "high",
-        number(ratio->high), "identical", same_code(g));
+    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}",
+                     "name", name ? name : "", "nodes", nodes_json(g),
+                     "a_seconds", number(median_seconds(g, 0)), "b_seconds",
+                     number(median_seconds(g, 1)), "a_kernels", a, "b_kernels",
+                     b, "ratio", number(ratio->value), "low",
+                     number(ratio->low), "high", number(ratio->high),
+                     "identical", same_code(g));
 }
 
 /* A part whose interval clears 1 by less than the placebo's distance is not
@@ -204,10 +204,9 @@ static Verdict verdict_beyond(Ratio ratio, double noise)
     if (isnan(ratio.value))
         return VERDICT_MISSING;
     Verdict verdict = verdict_of(ratio);
-    bool clear = !(noise > 0) || ratio.low > 1 + noise ||
-                 ratio.high < 1 / (1 + noise);
-    bool decided =
-        verdict == VERDICT_IMPROVED || verdict == VERDICT_REGRESSED;
+    bool clear =
+        !(noise > 0) || ratio.low > 1 + noise || ratio.high < 1 / (1 + noise);
+    bool decided = verdict == VERDICT_IMPROVED || verdict == VERDICT_REGRESSED;
     return decided && !clear ? VERDICT_INCONCLUSIVE : verdict;
 }
 
@@ -235,15 +234,13 @@ json_t *groups_compare(Arena *arena, const Pair *pair, const char *a,
         json_t *row = group_row(&g, &ratio);
         json_array_append_new(rows, row);
         vec_push(arena, &ratios, ratio);
-        if (json_is_true(json_object_get(row, "identical")) &&
-            ratio.value > 0)
+        if (json_is_true(json_object_get(row, "identical")) && ratio.value > 0)
             *noise = fmax(isnan(*noise) ? 0 : *noise,
                           exp(fabs(log(ratio.value))) - 1);
     }
     for (int i = 0; i < ratios.count; i++)
         json_object_set_new(
             json_array_get(rows, (size_t)i), "verdict",
-            json_string(verdict_name(
-                verdict_beyond(ratios.data[i], *noise))));
+            json_string(verdict_name(verdict_beyond(ratios.data[i], *noise))));
     return rows;
 }

@@ -78,11 +78,11 @@ static void read_kernels(ModeResult *m, const ArtifactInfo *info)
         const ArtifactKernel *k = &info->kernels[i];
         m->code_bytes += (double)k->code_bytes;
         json_array_append_new(
-            m->kernels, json_pack("{s:s, s:o, s:o, s:I, s:f}", "name", k->name,
-                                  "loops_hash", hash_json(k->loops_hash),
-                                  "code_hash", hash_json(k->code_hash),
-                                  "code_bytes", (json_int_t)k->code_bytes,
-                                  "flops", k->flops));
+            m->kernels,
+            json_pack("{s:s, s:o, s:o, s:I, s:f}", "name", k->name,
+                      "loops_hash", hash_json(k->loops_hash), "code_hash",
+                      hash_json(k->code_hash), "code_bytes",
+                      (json_int_t)k->code_bytes, "flops", k->flops));
     }
 }
 
@@ -133,8 +133,7 @@ static void check_modes(Arena *arena, const char *model,
         vec_push(arena, &argv, plan->compile_args[i]);
     if (plan->build.threads) {
         vec_push(arena, &argv, "--threads");
-        vec_push(arena, &argv,
-                 arena_printf(arena, "%d", plan->build.threads));
+        vec_push(arena, &argv, arena_printf(arena, "%d", plan->build.threads));
     }
     if (plan->build.limits.seconds > 0) {
         vec_push(arena, &argv, "--timeout");
@@ -404,6 +403,12 @@ void measure_model(Arena *arena, const char *model, const MeasurePlan *plan,
     say_phase(plan, "accuracy");
     accuracy_measure(arena, plan, work, r);
     r->seconds = clock_now() - start;
+    /* What was done for all modes at once is shared. */
+    double own = 0;
+    for (int i = 0; i < r->mode_count; i++)
+        own += r->modes[i].seconds;
+    for (int i = 0; i < r->mode_count; i++)
+        r->modes[i].seconds += (r->seconds - own) / r->mode_count;
 }
 
 void model_result_free(ModelResult *r)

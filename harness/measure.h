@@ -63,8 +63,8 @@ typedef struct ModelResult {
     ModeResult modes[MAX_MODES];
     int mode_count;
     bool has_comparison;
-    Comparison comparison; /* unfused with fused */
-    double fma_gflops;     /* best calibration beside the measurements */
+    Comparison comparison;      /* unfused with fused */
+    double fma_gflops;          /* best calibration beside the measurements */
     const char *labels_missing; /* why there is no accuracy, or NULL */
     double seconds;
 } ModelResult;

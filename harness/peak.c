@@ -238,8 +238,7 @@ double peak_read_bandwidth(Pool *pool, int64_t bytes, double seconds)
     do {
         double start = now();
         pool_parallel_for(pool, read_task, task, threads);
-        double rate =
-            (double)total * (double)task->repeat / (now() - start);
+        double rate = (double)total * (double)task->repeat / (now() - start);
         best = rate > best ? rate : best;
     } while (now() < end);
     free(data);

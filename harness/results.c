@@ -64,10 +64,9 @@ static json_t *metrics_json(void)
 {
     json_t *list = json_array();
     for (const Metric *m = metrics(); m->name; m++)
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "name",
-                                              m->name, "title", m->title,
-                                              "unit", m->unit, "better",
-                                              m->better));
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:s, s:s}", "name", m->name, "title",
+                            m->title, "unit", m->unit, "better", m->better));
     return list;
 }
 

@@ -140,12 +140,12 @@ static json_t *kernels_json(const Program *program)
     for (int i = 0; i < program->kernels.count; i++) {
         const ProgramKernel *k = &program->kernels.data[i];
         json_array_append_new(
-            list,
-            json_pack("{s:s, s:o, s:o, s:I, s:f, s:f}", "name", k->kernel->name,
-                      "loops_hash", hash_json(k->kernel->hash), "code_hash",
-                      hash_json(k->code_hash), "code_bytes",
-                      (json_int_t)k->code_bytes, "flops", k->kernel->flops,
-                      "bytes", k->kernel->bytes));
+            list, json_pack("{s:s, s:o, s:o, s:I, s:f, s:f}", "name",
+                            k->kernel->name, "loops_hash",
+                            hash_json(k->kernel->hash), "code_hash",
+                            hash_json(k->code_hash), "code_bytes",
+                            (json_int_t)k->code_bytes, "flops",
+                            k->kernel->flops, "bytes", k->kernel->bytes));
     }
     return list;
 }
@@ -165,8 +165,7 @@ static json_t *high_water_json(const Program *program)
     program_high_water(program->arena, program, &water);
     json_t *list = json_array();
     for (int i = 0; i < water.buffers.count; i++) {
-        const ProgramBuffer *b =
-            &program->buffers.data[water.buffers.data[i]];
+        const ProgramBuffer *b = &program->buffers.data[water.buffers.data[i]];
         json_array_append_new(
             list, json_pack("{s:o, s:o, s:I}", "tensor", text_json(b->name),
                             "node", step_node_json(program, b->first_step),

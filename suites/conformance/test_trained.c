@@ -17,6 +17,7 @@
 #include "harness/npy.h"
 
 enum { IMAGES = 1000, SIDE = 32, PIXELS = SIDE * SIDE };
+enum { RUN_TIMEOUT = 600 }; /* seconds */
 
 typedef struct Fixture {
     Arena *arena;
@@ -143,6 +144,7 @@ static void check_accuracy(Fixture *f, const char *model, bool has_batch,
         argv[13] = "N=1";
     }
     Str out = {0};
+    ProcessLimits limits = {.seconds = RUN_TIMEOUT};
     ProcessResult result;
     assert_true(process_run(argv, &out, NULL, &limits, &result));
     assert_int_equal(result.exit_code, 0);
@@ -150,9 +152,10 @@ static void check_accuracy(Fixture *f, const char *model, bool has_batch,
     str_free(&out);
     json_t *row;
     size_t i;
-    json_array_foreach(json_object_get(root, "results"), i, row)
+    json_array_foreach(json_object_get(root, "cases"), i, row)
     {
-        double top1 = 100 * json_number_value(json_object_get(row, "top1"));
+        const json_t *values = json_object_get(row, "values");
+        double top1 = 100 * json_number_value(json_object_get(values, "top1"));
         print_message("%s %s: %.2f %%\n", model,
                       json_string_value(json_object_get(row, "mode")), top1);
         assert_true(fabs(top1 - expected) <= 0.3);
@@ -186,6 +189,7 @@ static void check_agreement(Fixture *f, const char *model)
         const char *const argv[] = {f->assay, "check",   path,    "--mode",
                                     modes[i], "--range", "0,255", NULL};
         Str out = {0};
+        ProcessLimits limits = {.seconds = RUN_TIMEOUT};
         ProcessResult result;
         assert_true(process_run(argv, &out, NULL, &limits, &result));
         str_free(&out);

@@ -121,7 +121,7 @@ static void missing_samples_give_nothing(void **state)
     (void)state;
     Data d;
     make(&d, 1, 1, 0, 0);
-    assert_true(isnan(compare_ratio(d.blocks, 0).value), 0.95);
+    assert_true(isnan(compare_ratio(d.blocks, 0, 0.95).value));
     d.blocks[1].b[1].count = 0;
     Ratio r = compare_ratio(d.blocks, BLOCKS, 0.95);
     assert_true(isnan(r.value) && isnan(r.low) && isnan(r.high));
