@@ -2,11 +2,43 @@
 
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "harness/common.h"
 #include "harness/groups.h"
+#include "runtime/pool.h"
 
-enum { LEAST_PROFILE_RUNS = 3 };
+enum {
+    LEAST_PROFILE_RUNS = 3,
+    LEAST_BLOCKS = 4,
+    STEP_TIMEOUT = 900 /* seconds */
+};
+
+/* Memory that a child may have: the machine must not start to swap, nor
+ * the kernel to choose whom to kill. A sanitizer's shadow alone is larger
+ * than any memory. */
+static int64_t default_memory(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return 0;
+#else
+    return (int64_t)sysconf(_SC_PHYS_PAGES) / 10 * 9 * sysconf(_SC_PAGESIZE);
+#endif
+}
+
+void build_plan_init(BuildPlan *plan, bool quick)
+{
+    plan->min_time = quick ? 0.1 : 0.25;
+    plan->profile_runs = quick ? 5 : 15;
+    plan->pair.least_blocks = quick ? 1 : LEAST_BLOCKS;
+    plan->pair.most_blocks = quick ? 1 : PAIR_MOST_BLOCKS;
+    if (!plan->threads)
+        plan->threads = pool_physical_cores(NULL, 0);
+    if (plan->limits.seconds <= 0)
+        plan->limits.seconds = STEP_TIMEOUT;
+    if (!plan->limits.memory_bytes)
+        plan->limits.memory_bytes = default_memory();
+}
 
 /* ---- one process ------------------------------------------------------ */
 

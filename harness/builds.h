@@ -14,6 +14,10 @@ typedef struct BuildPlan {
     ProcessLimits limits;
 } BuildPlan;
 
+/* Lengths for a trustworthy or a `quick` measurement, bounds on time and
+ * memory, all physical cores. What is set already stays. */
+void build_plan_init(BuildPlan *plan, bool quick);
+
 typedef struct Build {
     const char *name;     /* of the side: "fused" */
     const char *artifact; /* folder */
@@ -27,8 +31,8 @@ typedef struct Comparison {
     Pair pair;          /* its reports hold both sides */
     const char *reason; /* why it failed, or NULL */
     CaseStatus status;
-    /* Largest distance from 1 of the ratio of parts whose machine code is
-     * the same on both sides; NaN without such parts. */
+    /* How far from 1 the ratios of parts are whose machine code is the same
+     * on both sides; NaN without such parts. */
     double noise;
     json_t *groups; /* rows of results/README.md's comparisons[].groups */
 } Comparison;

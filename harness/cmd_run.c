@@ -14,7 +14,6 @@
 #include "harness/progress.h"
 #include "harness/results.h"
 #include "harness/table.h"
-#include "runtime/pool.h"
 #include "targets/target.h"
 
 static const char usage[] =
@@ -400,23 +399,8 @@ static int run_models(Run *run)
     return stored ? stored : code;
 }
 
-/* Memory that a child may have: the machine must not start to swap, nor
- * the kernel to choose whom to kill. A sanitizer's shadow alone is larger
- * than any memory. */
-static int64_t default_memory(void)
-{
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    return 0;
-#else
-    return (int64_t)sysconf(_SC_PHYS_PAGES) / 10 * 9 * sysconf(_SC_PAGESIZE);
-#endif
-}
-
 static void set_defaults(Run *run)
 {
-    BuildPlan *build = &run->plan.build;
-    build->limits =
-        (ProcessLimits){.seconds = 900, .memory_bytes = default_memory()};
     run->plan.on_phase = on_phase;
     run->plan.user = run;
     set_modes(run, "fused,unfused");
@@ -425,16 +409,9 @@ static void set_defaults(Run *run)
 /* After the options. */
 static void complete_plan(Run *run)
 {
-    BuildPlan *build = &run->plan.build;
-    bool quick = run->plan.quick;
     vec_push(run->arena, &run->compile_args, NULL);
     run->plan.compile_args = run->compile_args.data;
-    build->min_time = quick ? 0.1 : 0.25;
-    build->profile_runs = quick ? 5 : 15;
-    build->pair = (PairPlan){.least_blocks = quick ? 1 : 4,
-                             .most_blocks = quick ? 1 : PAIR_MOST_BLOCKS};
-    if (!build->threads)
-        build->threads = pool_physical_cores(NULL, 0);
+    build_plan_init(&run->plan.build, run->plan.quick);
     if (!run->results)
         run->results =
             arena_printf(run->arena, "%s/results", project_folder(run->arena));

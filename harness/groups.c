@@ -196,18 +196,35 @@ static json_t *group_row(Groups *g, Ratio *ratio)
                      "identical", same_code(g));
 }
 
-/* A part whose interval clears 1 by less than the placebo's distance is not
- * decided. */
-static Verdict verdict_beyond(Ratio ratio, double noise)
+/* A part whose interval clears 1 by less than twice the placebo's spread is
+ * not decided; nor is the placebo itself, whose code is the same. */
+static Verdict verdict_beyond(Ratio ratio, bool identical, double noise)
 {
     /* Folded away on one side, or never run. */
     if (isnan(ratio.value))
         return VERDICT_MISSING;
     Verdict verdict = verdict_of(ratio);
-    bool clear =
-        !(noise > 0) || ratio.low > 1 + noise || ratio.high < 1 / (1 + noise);
+    double floor = noise > 0 ? 1 + 2 * noise : 1;
+    bool clear = !identical && (ratio.low > floor || ratio.high < 1 / floor);
     bool decided = verdict == VERDICT_IMPROVED || verdict == VERDICT_REGRESSED;
     return decided && !clear ? VERDICT_INCONCLUSIVE : verdict;
+}
+
+/* Root mean square of the placebo's distances from 1, by the time they
+ * take: the shortest kernels scatter most and matter least. */
+typedef struct Spread {
+    double sum, weight;
+} Spread;
+
+static void add_placebo(Spread *spread, const json_t *row, Ratio ratio)
+{
+    double seconds = json_number_value(json_object_get(row, "b_seconds"));
+    double distance = log(ratio.value);
+    if (!json_is_true(json_object_get(row, "identical")) ||
+        !isfinite(distance))
+        return;
+    spread->sum += seconds * distance * distance;
+    spread->weight += seconds;
 }
 
 json_t *groups_compare(Arena *arena, const Pair *pair, const char *a,
@@ -227,6 +244,7 @@ json_t *groups_compare(Arena *arena, const Pair *pair, const char *a,
     join_steps(&g);
     json_t *rows = json_array();
     Vec(Ratio) ratios = {0};
+    Spread spread = {0, 0};
     for (g.group = 0; g.group < g.step_count; g.group++) {
         if (root_of(&g, g.group) != g.group)
             continue;
@@ -234,13 +252,16 @@ json_t *groups_compare(Arena *arena, const Pair *pair, const char *a,
         json_t *row = group_row(&g, &ratio);
         json_array_append_new(rows, row);
         vec_push(arena, &ratios, ratio);
-        if (json_is_true(json_object_get(row, "identical")) && ratio.value > 0)
-            *noise = fmax(isnan(*noise) ? 0 : *noise,
-                          exp(fabs(log(ratio.value))) - 1);
+        add_placebo(&spread, row, ratio);
     }
-    for (int i = 0; i < ratios.count; i++)
-        json_object_set_new(
-            json_array_get(rows, (size_t)i), "verdict",
-            json_string(verdict_name(verdict_beyond(ratios.data[i], *noise))));
+    if (spread.weight > 0)
+        *noise = exp(sqrt(spread.sum / spread.weight)) - 1;
+    for (int i = 0; i < ratios.count; i++) {
+        json_t *row = json_array_get(rows, (size_t)i);
+        bool identical = json_is_true(json_object_get(row, "identical"));
+        Verdict verdict = verdict_beyond(ratios.data[i], identical, *noise);
+        json_object_set_new(row, "verdict",
+                            json_string(verdict_name(verdict)));
+    }
     return rows;
 }

@@ -8,10 +8,10 @@
 /* Rows of results/README.md's comparisons[].groups, from the steps of each
  * visit's report ({"a": side, "b": side}) and the artifacts' manifests. Steps
  * of both sides belong together when they compute a source node in common.
- * `*noise` gets the placebo: the largest distance from 1 of parts whose
- * machine code is the same, NaN without any. A part's verdict is decided
- * only when it is further from 1 than that. NULL without visits, or when a
- * manifest cannot be read. The caller owns the rows. */
+ * `*noise` gets the placebo: how far from 1 the parts are whose machine code
+ * is the same (root mean square by time), NaN without any. A part's verdict
+ * is decided only when it clears 1 by twice that. NULL without visits, or when
+ * a manifest cannot be read. The caller owns the rows. */
 json_t *groups_compare(Arena *arena, const Pair *pair, const char *a,
                        const char *b, double *noise);
 

@@ -401,7 +401,8 @@ void measure_model(Arena *arena, const char *model, const MeasurePlan *plan,
     for (int i = 0; i < r->mode_count; i++)
         digest(arena, plan, &r->modes[i]);
     say_phase(plan, "accuracy");
-    accuracy_measure(arena, plan, work, r);
+    if (!plan->unscored)
+        accuracy_measure(arena, plan, work, r);
     r->seconds = clock_now() - start;
     /* What was done for all modes at once is shared. */
     double own = 0;

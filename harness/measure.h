@@ -21,6 +21,7 @@ typedef struct MeasurePlan {
     int mode_count;
     const char *const *compile_args; /* passed on; ends with NULL */
     bool quick;
+    bool unscored; /* labelled data are not looked at */
     LabelFiles labels;
     BuildPlan build;
     const json_t *peak; /* report of `assay-run --peak`, or NULL */
