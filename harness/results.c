@@ -63,8 +63,6 @@ static json_t *mode_json(const ModelResult *r, const ModeResult *m)
     if (a->name) {
         json_object_set_new(o, a->name, number(a->value));
         json_object_set_new(o, "agreement", number(a->agreement));
-        json_object_set_new(o, "agreement_with",
-                            json_string(a->agreement_with));
     }
     json_object_set_new(o, "examples", json_integer(a->examples));
     set_shared(o, "check", m->check);
