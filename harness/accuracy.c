@@ -20,9 +20,8 @@ typedef struct Labelled {
     const Score *metric;
     Labels labels;
     double minimum; /* 0: none is stated */
-    /* What the first mode that was scored says, and its name. */
-    Predictions first;
-    const char *first_mode;
+    bool has_first;
+    Predictions first; /* of the first mode that was scored */
 } Labelled;
 
 /* The user's own files. */
@@ -120,17 +119,15 @@ static bool score_mode(Arena *arena, const MeasurePlan *plan, const char *work,
     Predictions p = {0};
     if (!output || !l->metric->read(arena, &l->labels, output, &p, why))
         return false;
-    if (!l->first_mode) {
+    if (!l->has_first)
         l->first = p;
-        l->first_mode = m->mode;
-    }
+    l->has_first = true;
     m->accuracy = (Accuracy){
         .name = l->metric->name,
         .title = l->metric->title,
         .value = l->metric->accuracy(arena, &l->labels, &p),
         .examples = l->labels.count,
-        .agreement = l->metric->agreement(arena, &l->labels, &l->first, &p),
-        .agreement_with = l->first_mode};
+        .agreement = l->metric->agreement(arena, &l->labels, &l->first, &p)};
     return true;
 }
 

@@ -36,7 +36,6 @@ typedef struct Accuracy {
     double value;             /* 0..1 */
     int examples;
     double agreement; /* with the first mode that was scored, 0..1 */
-    const char *agreement_with;
 } Accuracy;
 
 typedef struct ModeResult {

@@ -43,6 +43,7 @@ typedef struct SuiteModel {
     /* Fills an empty graph; faults go to g->diag. */
     bool (*build)(Graph *g, const SuiteParams *params);
     SuiteParams defaults;
+    int step;              /* the resolution is a multiple of it; 0: any */
     const SuiteData *data; /* NULL: none */
 } SuiteModel;
 
