@@ -124,9 +124,9 @@ static bool take_option(Run *run, int code)
         run->plan.build.threads = (int)number;
         return true;
     case OPT_BUDGET:
-        if (!parse_count("--budget", optarg, 1, 100000, &number))
+        if (!parse_number("--budget", optarg, 0, 1e6, &run->budget))
             return false;
-        run->budget = 60.0 * (double)number;
+        run->budget *= 60;
         return true;
     case OPT_TIMEOUT:
         if (!parse_count("--timeout", optarg, 1, 1000000, &number))
@@ -279,7 +279,7 @@ static void measure_one(Run *run, int index, ModelResult *result)
     if (is_over_budget(run)) {
         model_result_init(model, &run->plan, CASE_SKIPPED,
                           arena_printf(run->arena,
-                                       "the budget of %.0f minutes is used up",
+                                       "the budget of %g minutes is used up",
                                        run->budget / 60),
                           result);
         return;
