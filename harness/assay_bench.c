@@ -67,6 +67,7 @@ typedef struct Bench {
     const char *results;
     long threads, timeout;
     bool store;
+    json_t *machine; /* seen before this thread is pinned to a core */
 } Bench;
 
 /* What an item of Google Benchmark gets. */
@@ -168,11 +169,10 @@ static void fill_result(Bench *b, const KernelBench *k, const json_t *peak,
 static int store_results(Bench *b)
 {
     Str error = {0};
-    json_t *machine = fingerprint_machine();
     json_t *peak = launch_peak(b->arena, (int)b->threads, &error);
     ResultsContext context = {.suite = "kernels",
                               .threads = (int)b->threads,
-                              .machine = machine,
+                              .machine = b->machine,
                               .peak = peak};
     json_t *document = results_new(b->arena, &context);
     for (int i = 0; i < b->list.cases.count; i++) {
@@ -191,7 +191,6 @@ static int store_results(Bench *b)
         fprintf(stderr, "stored %s\n", path);
     str_free(&error);
     json_decref(document);
-    json_decref(machine);
     json_decref(peak);
     return code;
 }
@@ -281,6 +280,7 @@ static int start(Bench *b, int argc, char **argv)
         return bad_input("%s: not an option of assay-bench", argv[optind]);
     if (!open_store(b) || !add_models(b))
         return EXIT_BAD_INPUT;
+    b->machine = fingerprint_machine();
     BuildPlan limits = {.limits = {.seconds = (double)b->timeout}};
     build_plan_init(&limits, false);
     b->loader = (KernelLoader){.arena = b->arena,
@@ -303,6 +303,7 @@ int main(int argc, char **argv)
     Bench b = {.arena = arena_new(), .threads = 1, .timeout = 300};
     int code = start(&b, argc, argv);
     kernel_list_free(&b.list);
+    json_decref(b.machine);
     arena_free(b.arena);
     return code;
 }

@@ -1,11 +1,14 @@
 #include "harness/common.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -105,17 +108,6 @@ bool make_folders(const char *path)
     return ok;
 }
 
-char *make_temp_folder(Arena *arena)
-{
-    const char *parent = getenv("TMPDIR");
-    char *path = arena_printf(arena, "%s/assay-XXXXXX",
-                              parent && *parent ? parent : "/tmp");
-    if (!mkdtemp(path))
-        return NULL;
-    cleanup_add_path(path);
-    return path;
-}
-
 static int remove_entry(const char *path, const struct stat *info, int flag,
                         struct FTW *ftw)
 {
@@ -127,6 +119,60 @@ void remove_temp_folder(const char *path)
 {
     nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     cleanup_forget_path(path);
+}
+
+static const char lock_name[] = ".lock";
+enum { GRACE = 60 }; /* seconds that a folder may be there without a lock */
+
+/* Its owner holds the lock while it lives, however it ends. */
+static int lock_folder(Arena *arena, const char *path)
+{
+    int fd = open(arena_printf(arena, "%s/%s", path, lock_name),
+                  O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB)) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+/* Left by a process that was killed. */
+static bool is_orphan(Arena *arena, const char *path)
+{
+    struct stat info;
+    if (lstat(path, &info) || !S_ISDIR(info.st_mode) ||
+        info.st_uid != geteuid() || time(NULL) - info.st_mtime < GRACE)
+        return false;
+    int fd = lock_folder(arena, path);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+static void remove_orphans(Arena *arena, const char *parent)
+{
+    DIR *dir = opendir(parent);
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        if (strncmp(e->d_name, "assay-", 6))
+            continue;
+        const char *path = arena_printf(arena, "%s/%s", parent, e->d_name);
+        if (is_orphan(arena, path))
+            remove_temp_folder(path);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+char *make_temp_folder(Arena *arena)
+{
+    const char *tmp = getenv("TMPDIR");
+    const char *parent = tmp && *tmp ? tmp : "/tmp";
+    remove_orphans(arena, parent);
+    char *path = arena_printf(arena, "%s/assay-XXXXXX", parent);
+    if (!mkdtemp(path))
+        return NULL;
+    cleanup_add_locked(path, lock_folder(arena, path));
+    return path;
 }
 
 /* ---- files ------------------------------------------------------------ */

@@ -22,7 +22,8 @@ const char *data_path(Arena *arena, const char *name);
 
 /* Makes the folder and those above it. False with errno set. */
 bool make_folders(const char *path);
-/* A fresh folder under TMPDIR. NULL with errno set. */
+/* A fresh folder under TMPDIR, locked while this process lives; those of
+ * killed processes are removed. NULL with errno set. */
 char *make_temp_folder(Arena *arena);
 /* Removes a folder made by make_temp_folder with all that is in it. */
 void remove_temp_folder(const char *path);
