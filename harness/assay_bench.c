@@ -67,7 +67,7 @@ typedef struct Bench {
     const char *results;
     long threads, timeout;
     bool store;
-    json_t *machine; /* seen before this thread is pinned to a core */
+    json_t *machine;
 } Bench;
 
 /* What an item of Google Benchmark gets. */
@@ -288,7 +288,6 @@ static int start(Bench *b, int argc, char **argv)
                                .limits = limits.limits};
     if (!b->loader.pool)
         return bad_input("cannot start %ld threads", b->threads);
-    pool_pin_caller(b->loader.pool);
     int code = run_cases(b);
     pool_free(b->loader.pool);
     return code;

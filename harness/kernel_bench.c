@@ -171,6 +171,7 @@ static bool fail(KernelLoader *loader, KernelBench *bench, CaseStatus status,
     return false;
 }
 
+/* Compiling takes all cores, timing the pool's own. */
 static bool prepare(KernelLoader *loader, KernelBench *bench)
 {
     LoadedKernel *k = loader->kernel;
@@ -223,6 +224,8 @@ bool kernel_bench_load(KernelLoader *loader, KernelBench *bench)
         return fail(loader, bench, CASE_CRASHED, str_text(&k->error));
     note_steps(bench, k);
     artifact_on_step(artifact, on_step, k);
+    k->was_pinned = !sched_getaffinity(0, sizeof k->home, &k->home) &&
+                    pool_pin_caller(loader->pool);
     return true;
 }
 
@@ -240,6 +243,8 @@ void kernel_bench_unload(KernelLoader *loader)
     LoadedKernel *k = loader->kernel;
     if (!k)
         return;
+    if (k->was_pinned)
+        sched_setaffinity(0, sizeof k->home, &k->home);
     artifact_free(k->runner.artifact);
     if (k->folder)
         remove_temp_folder(k->folder);
