@@ -9,7 +9,7 @@
 #include "harness/runner.h"
 #include "harness/score.h"
 
-enum { QUICK_EXAMPLES = 2000, ACCURACY_TIMEOUT = 900 };
+enum { QUICK_EXAMPLES = 2000 };
 
 /* Builds that would need longer than this, in seconds, are not scored: they
  * are there to be compared with the reference, not to be fast. */
@@ -17,7 +17,7 @@ static const double patience = 60;
 
 typedef struct Labelled {
     const char *images; /* .npy file */
-    const Metric *metric;
+    const Score *metric;
     Labels labels;
     double minimum; /* 0: none is stated */
     bool has_first;
@@ -74,9 +74,10 @@ static bool open_suite_data(Arena *arena, const MeasurePlan *plan,
 /* The model's only output for all examples, or NULL. */
 static const Array *run_mode(Arena *arena, const MeasurePlan *plan,
                              const char *work, const Labelled *l,
-                             const ModeResult *m, Str *why)
+                             const ModeResult *m, CaseStatus *status, Str *why)
 {
     ArtifactInfo info;
+    *status = CASE_CRASHED;
     AssayError error;
     if (artifact_read_info(arena, m->artifact, &info, &error) != ASSAY_OK) {
         str_add(why, error.text);
@@ -96,12 +97,13 @@ static const Array *run_mode(Arena *arena, const MeasurePlan *plan,
     Launch launch = {.artifact = m->artifact,
                      .inputs = &input,
                      .input_count = 1,
-                     .threads = plan->threads,
+                     .threads = plan->build.threads,
                      .output = out,
-                     .timeout = ACCURACY_TIMEOUT};
-    int code;
-    json_t *report = launch_runner(arena, &launch, &code, why);
+                     .limits = plan->build.limits};
+    ChildEnd end;
+    json_t *report = launch_runner(arena, &launch, &end, why);
     json_decref(report);
+    *status = end.status == CASE_OK ? CASE_CRASHED : end.status;
     return report ? npy_read(arena,
                              arena_printf(arena, "%s/%s.npy", out,
                                           *runner_file_names(arena, &info)),
@@ -110,9 +112,10 @@ static const Array *run_mode(Arena *arena, const MeasurePlan *plan,
 }
 
 static bool score_mode(Arena *arena, const MeasurePlan *plan, const char *work,
-                       Labelled *l, ModeResult *m, Str *why)
+                       Labelled *l, ModeResult *m, CaseStatus *status,
+                       Str *why)
 {
-    const Array *output = run_mode(arena, plan, work, l, m, why);
+    const Array *output = run_mode(arena, plan, work, l, m, status, why);
     Predictions p = {0};
     if (!output || !l->metric->read(arena, &l->labels, output, &p, why))
         return false;
@@ -139,19 +142,19 @@ void accuracy_measure(Arena *arena, const MeasurePlan *plan, const char *work,
     for (int i = 0; open && i < r->mode_count; i++) {
         ModeResult *m = &r->modes[i];
         /* What was not timed (NaN), under an emulator, is not scored. */
-        if (m->status != MODE_OK || !(m->p50 * l.labels.count <= patience))
+        if (m->status != CASE_OK || !(m->p50 * l.labels.count <= patience))
             continue;
         Str failure = {0};
-        if (!score_mode(arena, plan, work, &l, m, &failure)) {
-            m->status = MODE_BROKEN;
-            m->reason =
-                arena_printf(arena, "accuracy: %s", str_text(&failure));
-        } else if (!(m->accuracy.value >= l.minimum)) { /* or NaN */
-            m->status = MODE_WRONG;
-            m->reason = arena_printf(
-                arena, "%s %.2f %% is below the stated %.2f %%",
-                m->accuracy.title, 100 * m->accuracy.value, 100 * l.minimum);
-        }
+        CaseStatus status;
+        if (!score_mode(arena, plan, work, &l, m, &status, &failure))
+            mode_fail(arena, m, status,
+                      arena_printf(arena, "accuracy: %s", str_text(&failure)));
+        else if (!(m->accuracy.value >= l.minimum)) /* or NaN */
+            mode_fail(arena, m, CASE_FAILED_CHECK,
+                      arena_printf(arena,
+                                   "%s %.2f %% is below the stated %.2f %%",
+                                   m->accuracy.title, 100 * m->accuracy.value,
+                                   100 * l.minimum));
         str_free(&failure);
     }
     if (!open && why.length)

@@ -145,46 +145,6 @@ bool write_file(const char *path, const char *text, size_t size, Str *error)
     return ok;
 }
 
-/* ---- children --------------------------------------------------------- */
-
-json_t *run_json(const char *const *argv, double timeout, int *code,
-                 Str *failure)
-{
-    Str out = {0}, err = {0};
-    ProcessResult result;
-    json_t *report = NULL;
-    if (code)
-        *code = -1;
-    if (!process_run(argv, &out, &err, timeout, &result)) {
-        str_addf(failure, "%s: %s", argv[0], strerror(errno));
-    } else {
-        if (code)
-            *code = result.exit_code;
-        if (result.exit_code == EXIT_FINE || (code && out.length))
-            report = json_loads(str_text(&out), 0, NULL);
-        if (result.exit_code == EXIT_BAD_INPUT && err.length) {
-            /* The program says what is wrong; its name is no help. */
-            const char *text = str_text(&err);
-            size_t skip = strcspn(text, ":\n");
-            bool is_name = !strncmp(text, "assay", 5) && text[skip] == ':';
-            str_add(failure, is_name
-                                 ? text + skip + 1 + (text[skip + 1] == ' ')
-                                 : text);
-        } else if (result.exit_code || !report) {
-            process_describe(failure, &result);
-            if (!result.exit_code)
-                str_add(failure, ", no report");
-            if (err.length)
-                str_addf(failure, ": %s", str_text(&err));
-        }
-    }
-    while (failure->length && failure->data[failure->length - 1] == '\n')
-        failure->data[--failure->length] = 0;
-    str_free(&out);
-    str_free(&err);
-    return report;
-}
-
 /* ---- numbers ---------------------------------------------------------- */
 
 /* Three significant digits. */

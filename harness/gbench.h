@@ -1,4 +1,4 @@
-/* Google Benchmark from C: times one function, keeps every sample. */
+/* Google Benchmark from C: times functions, keeps every sample. */
 #ifndef ASSAY_HARNESS_GBENCH_H
 #define ASSAY_HARNESS_GBENCH_H
 
@@ -6,9 +6,15 @@
 extern "C" {
 #endif
 
+typedef struct BenchCase {
+    const char *name;
+    void (*body)(void *user);
+    void *user;
+} BenchCase;
+
 typedef struct BenchOptions {
-    double min_seconds;    /* of the timed part */
-    double warmup_seconds; /* untimed, before */
+    double min_seconds;    /* of the timed part of each case */
+    double warmup_seconds; /* untimed, before, of each case */
     int iterations;        /* fixed number instead of min_seconds; 0: none */
 } BenchOptions;
 
@@ -17,10 +23,16 @@ typedef struct BenchResult {
     double *samples; /* seconds of each iteration, in order; free() it */
 } BenchResult;
 
-/* Runs body(user) under Google Benchmark in real time. Returns 0, or -1
- * when the library did not run it. */
-int bench_run(const char *name, void (*body)(void *user), void *user,
-              const BenchOptions *options, BenchResult *result);
+/* Runs all cases under Google Benchmark in real time; two or more in
+ * repetitions whose order is random, so that what disturbs the machine for
+ * a while hits all of them. Returns 0, or -1 when the library did not run
+ * one; results are to be freed in either case. */
+int bench_run(const BenchCase *cases, int count, const BenchOptions *options,
+              BenchResult *results);
+
+/* The context of the library's JSON, an object as text: date, host, CPUs,
+ * caches, load. free() it; NULL without memory. */
+char *bench_context(const char *executable);
 
 #ifdef __cplusplus
 }

@@ -104,9 +104,9 @@ static double map50_agreement(Arena *arena, const Labels *l,
     return detect_agreement(arena, &a->found, &b->found);
 }
 
-const Metric *score_metric(SuiteMetric metric)
+const Score *score_metric(SuiteMetric metric)
 {
-    static const Metric metrics[] = {
+    static const Score metrics[] = {
         [METRIC_TOP1] = {"top1", "top-1", top1_read, top1_accuracy,
                          top1_agreement},
         [METRIC_MAP50] = {"map50", "mAP50", map50_read, map50_accuracy,

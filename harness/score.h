@@ -20,7 +20,7 @@ typedef struct Predictions {
     int kinds;
 } Predictions;
 
-typedef struct Metric {
+typedef struct Score {
     const char *name;  /* field of a result, "top1" */
     const char *title; /* "top-1" */
     /* From the model's output for all examples. False with a line in `why`
@@ -32,8 +32,8 @@ typedef struct Metric {
     /* How much two builds say the same, 0..1. */
     double (*agreement)(Arena *arena, const Labels *l, const Predictions *a,
                         const Predictions *b);
-} Metric;
+} Score;
 
-const Metric *score_metric(SuiteMetric metric);
+const Score *score_metric(SuiteMetric metric);
 
 #endif

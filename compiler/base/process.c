@@ -129,13 +129,23 @@ static void reap(pid_t pid, double deadline, ProcessResult *result)
     result->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
-bool process_run(const char *const *argv, Str *out, Str *err, double timeout,
-                 ProcessResult *result)
+/* The child has hardly started: what it allocates later is bounded. Those
+ * that it starts inherit the bound. */
+static void limit_memory(pid_t pid, int64_t bytes)
 {
+    struct rlimit limit = {(rlim_t)bytes, (rlim_t)bytes};
+    prlimit(pid, RLIMIT_DATA, &limit, NULL);
+}
+
+bool process_run(const char *const *argv, Str *out, Str *err,
+                 const ProcessLimits *limits, ProcessResult *result)
+{
+    static const ProcessLimits none = {0};
+    limits = limits ? limits : &none;
     *result = (ProcessResult){.exit_code = -1};
     Capture captures[2] = {{NULL, {-1, -1}}, {NULL, {-1, -1}}};
     double start = now();
-    double deadline = timeout > 0 ? start + timeout : 0;
+    double deadline = limits->seconds > 0 ? start + limits->seconds : 0;
     if (!open_capture(&captures[0], out) || !open_capture(&captures[1], err)) {
         close_capture(&captures[0]);
         return false;
@@ -152,8 +162,11 @@ bool process_run(const char *const *argv, Str *out, Str *err, double timeout,
     posix_spawn_file_actions_destroy(&actions);
     close_end(&captures[0], 1);
     close_end(&captures[1], 1);
-    if (!fault)
+    if (!fault) {
         cleanup_add_child(pid);
+        if (limits->memory_bytes)
+            limit_memory(pid, limits->memory_bytes);
+    }
     if (fault) {
         close_capture(&captures[0]);
         close_capture(&captures[1]);
@@ -175,7 +188,7 @@ bool process_run(const char *const *argv, Str *out, Str *err, double timeout,
 bool process_ok(const char *const *argv, Str *err)
 {
     ProcessResult result;
-    if (!process_run(argv, NULL, err, 0, &result)) {
+    if (!process_run(argv, NULL, err, NULL, &result)) {
         str_addf(err, "%s: %s", argv[0], strerror(errno));
         return false;
     }

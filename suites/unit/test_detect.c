@@ -281,7 +281,7 @@ static void agreement(void **state)
 static void top1(void **state)
 {
     Arena *arena = *state;
-    const Metric *m = score_metric(METRIC_TOP1);
+    const Score *m = score_metric(METRIC_TOP1);
     assert_string_equal(m->name, "top1");
     enum { COUNT = 6, CLASSES = 3 };
     static const float rows[COUNT][CLASSES] = {
@@ -312,7 +312,7 @@ static void top1(void **state)
 static void map50(void **state)
 {
     Arena *arena = *state;
-    const Metric *m = score_metric(METRIC_MAP50);
+    const Score *m = score_metric(METRIC_MAP50);
     assert_string_equal(m->name, "map50");
     Array *cells = no_cells(arena, 2);
     /* The same box of kind 1 in both images; in the first one once more,
