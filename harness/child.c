@@ -56,8 +56,7 @@ static void add_message(Str *failure, const char *text)
     str_add(failure, text);
 }
 
-static void describe(Str *failure, const ProcessResult *result,
-                     const char *text)
+void case_describe(Str *failure, const ProcessResult *result, const char *text)
 {
     if (result->exit_code == EXIT_BAD_INPUT && *text) {
         add_message(failure, text);
@@ -93,7 +92,7 @@ json_t *child_json(const char *const *argv, const ProcessLimits *limits,
         if (!report && end->status == CASE_OK)
             end->status = CASE_CRASHED;
         if (!report || result.exit_code)
-            describe(failure, &result, str_text(&err));
+            case_describe(failure, &result, str_text(&err));
     }
     str_free(&out);
     str_free(&err);

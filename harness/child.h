@@ -27,6 +27,9 @@ CaseStatus case_status_parse(const char *name);
  * standard error. */
 CaseStatus case_status_of(const ProcessResult *result, const char *text);
 
+/* Why it ended so, with what it wrote to standard error. */
+void case_describe(Str *reason, const ProcessResult *result, const char *text);
+
 /* How a child ended. */
 typedef struct ChildEnd {
     CaseStatus status;

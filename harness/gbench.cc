@@ -139,3 +139,42 @@ extern "C" char *bench_context(const char *executable)
     end = whole.rfind('}', end);
     return ::strdup(whole.substr(begin, end + 1 - begin).c_str());
 }
+
+extern "C" void bench_initialize(int *argc, char **argv,
+                                 const char *const *context)
+{
+    for (int i = 0; context[i]; i += 2)
+        benchmark::AddCustomContext(context[i], context[i + 1]);
+    benchmark::Initialize(argc, argv);
+}
+
+static void run_item(const BenchItem &item, benchmark::State &state)
+{
+    const char *fault = item.prepare(item.user);
+    if (fault) {
+        state.SkipWithError(fault);
+        return;
+    }
+    for (auto _ : state)
+        state.SetIterationTime(item.run(item.user));
+    double done = item.flops(item.user) * double(state.iterations());
+    state.counters["flops"] =
+        benchmark::Counter(done, benchmark::Counter::kIsRate);
+    state.counters["excess"] = item.excess(item.user);
+    state.SetLabel(item.label);
+}
+
+extern "C" int bench_main(const BenchItem *items, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const BenchItem &item = items[i];
+        benchmark::RegisterBenchmark(
+            item.name,
+            [&item](benchmark::State &state) { run_item(item, state); })
+            ->UseManualTime()
+            ->Unit(benchmark::kMicrosecond);
+    }
+    size_t ran = benchmark::RunSpecifiedBenchmarks();
+    benchmark::Shutdown();
+    return static_cast<int>(ran);
+}

@@ -34,6 +34,29 @@ int bench_run(const BenchCase *cases, int count, const BenchOptions *options,
  * caches, load. free() it; NULL without memory. */
 char *bench_context(const char *executable);
 
+/* A case of a program whose command line is the library's. */
+typedef struct BenchItem {
+    const char *name, *label;
+    void *user;
+    /* Before the case is timed, which the library does several times while
+     * it looks for the number of runs. NULL, or why it cannot be: the case
+     * shows as failed. */
+    const char *(*prepare)(void *user);
+    /* Seconds of one run, measured by itself. */
+    double (*run)(void *user);
+    /* For counters, after prepare: operations of one run, and the largest
+     * difference from the reference over what is allowed. */
+    double (*flops)(void *user);
+    double (*excess)(void *user);
+} BenchItem;
+
+/* Takes the library's flags out of argv, and adds `context` (key, value,
+ * key, ..., NULL) to what it prints. */
+void bench_initialize(int *argc, char **argv, const char *const *context);
+/* Runs all that the filter selects; reports go where the flags say. How
+ * many ran. */
+int bench_main(const BenchItem *items, int count);
+
 #ifdef __cplusplus
 }
 #endif

@@ -118,6 +118,16 @@ void cleanup_start(void)
     }
 }
 
+void cleanup_restart(void)
+{
+    /* The lock may have been held by a thread that is not here. */
+    pthread_mutex_init(&state.lock, NULL);
+    state.entries = NULL;
+    state.stopping = false;
+    state.signal = 0;
+    cleanup_start();
+}
+
 /* ---- the list --------------------------------------------------------- */
 
 /* Once the process ends, whoever comes here goes no further: it would only

@@ -9,6 +9,9 @@
 
 /* Called first in main: programs that do not are ended at once. */
 void cleanup_start(void);
+/* Called first in a forked child: what its parent cleans up is none of its
+ * business. */
+void cleanup_restart(void);
 
 /* A file, or a folder with all that is in it, to be removed. */
 void cleanup_add_path(const char *path);

@@ -28,6 +28,11 @@ typedef struct ProcessResult {
  * started at all. */
 bool process_run(const char *const *argv, Str *out, Str *err,
                  const ProcessLimits *limits, ProcessResult *result);
+/* Runs `work` in a forked copy of this process and ends it with what it
+ * returns; `err` and `limits` as above. For work that may crash on data which
+ * only this process has. */
+bool process_call(int (*work)(void *user), void *user, Str *err,
+                  const ProcessLimits *limits, ProcessResult *result);
 /* True when it started and exited with 0. */
 bool process_ok(const char *const *argv, Str *err);
 /* "exit code 1", "killed by SIGSEGV", "killed after 60 s" */
