@@ -226,6 +226,17 @@ static void takes_the_best_box_left(void **state)
         {0, 0, 0.8, {0, 0, 10, 9}},
     };
     NEAR(map_of(*state, found, 2, truth, 2, 1), 1);
+    /* Of equal overlaps the first is taken, so that nothing is left for the
+     * second detection. */
+    static const Detection halves[] = {
+        {0, 0, 1, {0, 0, 10, 8}},
+        {0, 0, 1, {0, 2, 10, 10}},
+    };
+    static const Detection equal[] = {
+        {0, 0, 0.9, {0, 0, 10, 10}},
+        {0, 0, 0.8, {0, 0, 10, 5}},
+    };
+    NEAR(map_of(*state, equal, 2, halves, 2, 1), 51.0 / 101);
 }
 
 static void equal_scores_keep_their_order(void **state)
@@ -303,13 +314,16 @@ static void map50(void **state)
     Arena *arena = *state;
     const Score *m = score_metric(METRIC_MAP50);
     assert_string_equal(m->name, "map50");
-    /* A box of one cell, 10 x 10, in each of two images. */
     Array *cells = no_cells(arena, 2);
-    set_cell(cells, 0, 0, 1, (double[]){0, 0, 0, 0, 5, 0, 9});
+    /* The same box of kind 1 in both images; in the first one once more,
+     * a bit to the left, which suppression has to remove. */
+    set_cell(cells, 0, 0, 1, (double[]){0, 0, log(2), 0, 5, 0, 9});
+    set_cell(cells, 0, 0, 0, (double[]){30, 0, log(2), 0, 4, 0, 9});
+    set_cell(cells, 1, 0, 1, (double[]){0, 0, log(2), 0, 3, 0, 9});
     set_cell(cells, 1, 1, 2, (double[]){0, 0, 0, 0, 5, 9, 0});
-    static const float boxes[][SUITE_BOX] = {{0, 1, 10, 0, 20, 10},
-                                             {1, 0, 20, 10, 30, 20}};
-    int64_t dims[] = {2, SUITE_BOX};
+    static const float boxes[][SUITE_BOX] = {
+        {0, 1, 5, 0, 25, 10}, {1, 1, 5, 0, 25, 10}, {1, 0, 20, 10, 30, 20}};
+    int64_t dims[] = {3, SUITE_BOX};
     Array *values = array_new(arena, DT_F32, 2, dims);
     memcpy(values->data, boxes, sizeof boxes);
     Labels l = {values, 2, 30, 20};
@@ -317,11 +331,12 @@ static void map50(void **state)
     Str why = {0};
     assert_true(m->read(arena, &l, cells, &a, &why));
     NEAR(m->accuracy(arena, &l, &a), 1);
+    NEAR(m->agreement(arena, &l, &a, &a), 1);
     set_cell(cells, 1, 1, 2, (double[]){0, 0, 0, 0, 5, 0, 9});
     assert_true(m->read(arena, &l, cells, &b, &why));
-    /* Kind 0 is not found; kind 1 is, beside a wrong one of equal score. */
-    NEAR(m->accuracy(arena, &l, &b), 0.5);
-    NEAR(m->agreement(arena, &l, &a, &b), 0.5);
+    /* Kind 0 is not found; of kind 1, the second is wrong. */
+    NEAR(m->accuracy(arena, &l, &b), (51 + 50 * 2.0 / 3) / 101 / 2);
+    NEAR(m->agreement(arena, &l, &a, &b), 2 * 2.0 / 6);
     l.count = 3;
     assert_false(m->read(arena, &l, cells, &b, &why));
     assert_non_null(strstr(str_text(&why), "not [2, 7, 2, 3]"));

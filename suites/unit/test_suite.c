@@ -325,7 +325,10 @@ static void scenes_data(void **state)
     Str why = {0};
     Arena *arena = arena_new();
     Array *images, *labels, *first, *first_labels;
-    if (!scenes_load(arena, SCENES, &images, &labels, &why)) {
+    SuiteParams p;
+    const SuiteModel *m = suite_find("yolo_fashion", &p, &why);
+    assert_int_equal(m->data->metric, METRIC_MAP50);
+    if (!m->data->load(arena, SCENES, &images, &labels, &why)) {
         print_message("%s\n", str_text(&why));
         str_free(&why);
         arena_free(arena);
@@ -357,7 +360,7 @@ static void scenes_data(void **state)
     for (int k = 0; k < SCENE_KINDS; k++)
         assert_in_range(of_kind[k], 80, 160); /* 2.5 a scene, less misfits */
     /* A shorter list is the start of a longer one. */
-    assert_true(scenes_load(arena, 10, &first, &first_labels, &why));
+    assert_true(m->data->load(arena, 10, &first, &first_labels, &why));
     assert_memory_equal(first->data, scenes, array_bytes(first));
     assert_memory_equal(first_labels->data, labels->data,
                         array_bytes(first_labels));
