@@ -1,6 +1,7 @@
 #include "harness/kernel_bench.h"
 
 #include <math.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,6 +116,8 @@ typedef struct LoadedKernel {
     Arena *arena;
     Runner runner;
     Str error;
+    cpu_set_t home; /* of this thread, before it was pinned */
+    bool was_pinned;
     const bool *is_timed;  /* by step */
     double start, seconds; /* of the steps that count */
 } LoadedKernel;
