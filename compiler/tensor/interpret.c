@@ -108,7 +108,7 @@ static int64_t wrap(DType dtype, uint64_t v)
                : dtype == DT_U8 ? (int64_t)(uint8_t)v
                                 : (int64_t)(int8_t)v;
     case 2:
-        return dtype == DT_U16 ? (int64_t)(uint16_t)v : (int64_t)(int16_t)v;
+        return dtype == DT_I16 ? (int64_t)(int16_t)v : (int64_t)(uint16_t)v;
     case 4:
         return dtype == DT_U32 ? (int64_t)(uint32_t)v : (int64_t)(int32_t)v;
     default:
