@@ -157,6 +157,13 @@ Node *graph_find_node(const Graph *g, const char *name)
     return map_get(&g->node_names, name);
 }
 
+Tensor *tensor_storage(Tensor *tensor)
+{
+    while (tensor->within)
+        tensor = tensor->within;
+    return tensor;
+}
+
 /* An extent with a bound is not static: what runs may be smaller. */
 bool type_is_static(const TensorType *type)
 {

@@ -46,6 +46,9 @@ struct Tensor {
     bool is_input, is_output;
     Vec(const char *) sources;
     Layout layout; /* count 0 until the layout pass chose one */
+    /* Lies in the storage of that tensor (which may lie in another), where
+     * `layout` says; NULL: storage of its own. */
+    Tensor *within;
 };
 
 struct Node {
@@ -136,6 +139,8 @@ void graph_add_source(Graph *g, Node *to, const Node *from);
 bool graph_sort(Graph *g);
 Tensor *graph_find_tensor(const Graph *g, const char *name);
 Node *graph_find_node(const Graph *g, const char *name);
+/* The tensor that has the storage: the outermost that `tensor` is within. */
+Tensor *tensor_storage(Tensor *tensor);
 /* Element count of a type with constant extents, -1 otherwise (or when it
  * overflows). */
 int64_t type_count(const TensorType *type);

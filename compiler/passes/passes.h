@@ -49,6 +49,7 @@ bool passes_run(PassContext *context, const PassOptions *options,
 int pass_count(void);
 
 void pass_infer(PassContext *c);     /* types and shapes of every tensor */
+void pass_slice(PassContext *c);     /* one node a part of a tensor */
 void pass_simplify(PassContext *c);  /* identities, transposes, dropout */
 void pass_fold(PassContext *c);      /* constant folding */
 void pass_decompose(PassContext *c); /* Op.decompose: batch norm to scale */

@@ -11,6 +11,8 @@ const Pass pass_list[] = {
     {"infer", "types and shapes of every tensor", 0, pass_infer},
     {"decompose", "composite operators into simple ones", 0, pass_decompose},
     {"fold", "nodes of constants into constants", 0, pass_fold},
+    {"slice", "results that are parts of an operand, a node each", 1,
+     pass_slice},
     {"simplify", "identities, casts, transposes, reshapes", 1, pass_simplify},
     {"batchnorm", "scale and shift into weights and bias", 2, pass_batchnorm},
     {"cse", "common subexpressions and equal constants", 1, pass_cse},

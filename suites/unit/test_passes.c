@@ -240,6 +240,35 @@ static void test_simplify(void **state)
            "  output y\n");
 }
 
+static void test_slice(void **state)
+{
+    (void)state;
+    /* A result that nobody uses is gone; an output keeps its name. */
+    expect(pass_slice, 1,
+           "graph g\n"
+           "  input x: f32[2,6]\n"
+           "  const s: i64[3] = {1, 2, 3}\n"
+           "  a: f32[2,1], b: f32[2,2], c: f32[2,3] = Split split(x, s) "
+           "{axis=1}\n"
+           "  y: f32[2,3] = Relu relu(c)\n"
+           "  output y\n"
+           "  output a\n",
+           "  input x: f32[2,6]\n"
+           "  const \"const\": i64[1] from() = {0}\n"
+           "  const const_9: i64[1] from() = {1}\n"
+           "  const const_10: i64[1] from() = {1}\n"
+           "  const const_13: i64[1] from() = {3}\n"
+           "  const const_14: i64[1] from() = {6}\n"
+           "  const const_15: i64[1] from() = {1}\n"
+           "  a: f32[2,1] from(split_11, a) = Slice split_11(x, \"const\", "
+           "const_9, const_10) from(split)\n"
+           "  split_16: f32[2,3] from(split_16, c) = Slice split_16(x, "
+           "const_13, const_14, const_15) from(split)\n"
+           "  y: f32[2,3] = Relu relu(split_16)\n"
+           "  output y\n"
+           "  output a\n");
+}
+
 static void test_batchnorm(void **state)
 {
     (void)state;
@@ -809,13 +838,21 @@ static void test_linear_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_infer),    cmocka_unit_test(test_infer_faults),
-        cmocka_unit_test(test_fold),     cmocka_unit_test(test_decompose),
-        cmocka_unit_test(test_simplify), cmocka_unit_test(test_batchnorm),
-        cmocka_unit_test(test_cse),      cmocka_unit_test(test_dce),
-        cmocka_unit_test(test_impure),   cmocka_unit_test(test_layout),
-        cmocka_unit_test(test_fuse),     cmocka_unit_test(test_options),
-        cmocka_unit_test(test_doubling), cmocka_unit_test(test_linear_time),
+        cmocka_unit_test(test_infer),
+        cmocka_unit_test(test_infer_faults),
+        cmocka_unit_test(test_fold),
+        cmocka_unit_test(test_decompose),
+        cmocka_unit_test(test_simplify),
+        cmocka_unit_test(test_slice),
+        cmocka_unit_test(test_batchnorm),
+        cmocka_unit_test(test_cse),
+        cmocka_unit_test(test_dce),
+        cmocka_unit_test(test_impure),
+        cmocka_unit_test(test_layout),
+        cmocka_unit_test(test_fuse),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_doubling),
+        cmocka_unit_test(test_linear_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
