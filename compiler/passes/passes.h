@@ -56,6 +56,7 @@ void pass_decompose(PassContext *c); /* Op.decompose: batch norm to scale */
 void pass_batchnorm(PassContext *c); /* scale and shift into weights */
 void pass_cse(PassContext *c);       /* common subexpressions */
 void pass_dce(PassContext *c);       /* dead code */
+void pass_merge(PassContext *c);     /* products of one operand */
 void pass_layout(PassContext *c);    /* a layout for every tensor */
 void pass_fuse(PassContext *c);      /* groups */
 
