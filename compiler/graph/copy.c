@@ -49,6 +49,7 @@ Graph *graph_copy(Arena *arena, const Graph *from)
         Node *copy = node[n->id];
         *copy = *n;
         copy->group = NULL;
+        copy->apart = NULL;
         map_set(&to->node_names, copy->name, copy);
         memset(&copy->attrs, 0, sizeof copy->attrs);
         memset(&copy->inputs, 0, sizeof copy->inputs);

@@ -153,35 +153,35 @@ static void test_copies(void **state)
     assert_int_equal(kernels_of("graph g\n"
                                 "  input x: f32[2,3]\n"
                                 "  const k: f32[2,2] = {1, 2, 3, 4}\n"
-                                "  a: f32[2,3] = Exp a(x)\n"
+                                "  a: f32[2,3] = Softmax a(x)\n"
                                 "  y: f32[2,5] = Concat y(a, k) {axis=1}\n"
                                 "  output y\n"),
                      2);
     assert_int_equal(kernels_of("graph g\n"
                                 "  input x: f32[2,3]\n"
-                                "  a: f32[2,3] = Exp a(x)\n"
+                                "  a: f32[2,3] = Softmax a(x)\n"
                                 "  y: f32[2,6] = Concat y(a, x) {axis=1}\n"
                                 "  output y\n"),
                      2);
     assert_int_equal(kernels_of("graph g\n"
                                 "  input x: f32[2,3]\n"
-                                "  a: f32[2,3] = Exp a(x)\n"
-                                "  b: f32[2,3] = Tanh b(x)\n"
+                                "  a: f32[2,3] = Softmax a(x)\n"
+                                "  b: f32[2,3] = LogSoftmax b(x)\n"
                                 "  y: f32[2,6] = Concat y(a, b) {axis=1}\n"
                                 "  output y\n"
                                 "  output a\n"),
                      3);
     assert_int_equal(kernels_of("graph g\n"
                                 "  input x: f32[2,3]\n"
-                                "  a: f32[2,3] = Exp a(x)\n"
+                                "  a: f32[2,3] = Softmax a(x)\n"
                                 "  y: f32[2,6] = Concat y(a, a) {axis=1}\n"
                                 "  output y\n"),
                      2);
     /* In the first of two, but not in the second. */
     assert_int_equal(kernels_of("graph g\n"
                                 "  input x: f32[2,3]\n"
-                                "  a: f32[2,3] = Exp a(x)\n"
-                                "  b: f32[2,3] = Tanh b(x)\n"
+                                "  a: f32[2,3] = Softmax a(x)\n"
+                                "  b: f32[2,3] = LogSoftmax b(x)\n"
                                 "  y: f32[2,6] = Concat y(a, b) {axis=1}\n"
                                 "  z: f32[2,6] = Concat z(b, a) {axis=1}\n"
                                 "  output y\n"
@@ -191,9 +191,9 @@ static void test_copies(void **state)
     assert_int_equal(
         kernels_of("graph g\n"
                    "  input x: f32[2,4]\n"
-                   "  a: f32[2,4] = Exp a(x)\n"
+                   "  a: f32[2,4] = Softmax a(x)\n"
                    "  p: f32[2,2], q: f32[2,2] = Split s(a) {axis=1}\n"
-                   "  b: f32[2,2] = Tanh b(p)\n"
+                   "  b: f32[2,2] = LogSoftmax b(p)\n"
                    "  y: f32[2,4] = Concat y(q, b) {axis=1}\n"
                    "  output y\n"),
         3);
@@ -473,6 +473,19 @@ static Graph *random_graph(Arena *arena, uint32_t seed)
     return m.g;
 }
 
+/* Groups are apart for a reason, and only groups are. */
+static void check_reasons(const Graph *g)
+{
+    for (int i = 0; i < g->nodes.count; i++) {
+        const Node *node = g->nodes.data[i];
+        for (int k = 0; k < node->inputs.count; k++) {
+            const Node *from = node->inputs.data[k]->producer;
+            if (from && from->group != node->group)
+                assert_int_not_equal(node->apart[k], APART_NONE);
+        }
+    }
+}
+
 /* Every graph runs at every level, naive and scheduled, fused and not. */
 static void test_random_graphs(void **state)
 {
@@ -496,6 +509,8 @@ static void test_random_graphs(void **state)
                          way, i);
                 check_close(what, got[i], want[i], 2e-5);
             }
+            if (way != 2)
+                check_reasons(c.graph);
             for (int i = 0; i < c.graph->tensors.count; i++)
                 joined += c.graph->tensors.data[i]->within != NULL;
         }
