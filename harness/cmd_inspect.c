@@ -6,7 +6,7 @@
 #include "codegen/codegen.h"
 #include "harness/command.h"
 #include "harness/common.h"
-#include "harness/groups.h"
+#include "harness/fusion.h"
 #include "harness/options.h"
 #include "ops/op.h"
 
@@ -150,12 +150,12 @@ static void show_groups(Str *out, const AssayCompiler *compiler,
     const Graph *g = assay_graph(compiler);
     const Program *program = assay_program(compiler);
     if (!json) {
-        groups_print(out, g, program);
+        fusion_print(out, g, program);
         return;
     }
     json_t *report = json_pack("{s:s, s:i, s:o}", "model", model, "kernels",
                                program ? program->steps.count : 0, "groups",
-                               groups_json(g, program));
+                               fusion_json(g, program));
     char *text = json_dumps(report, JSON_INDENT(1));
     str_addf(out, "%s\n", text);
     free(text);

@@ -1,274 +1,267 @@
 #include "harness/groups.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* One tensor between a group and another, as read by one node. */
-typedef struct Edge {
-    const Tensor *tensor;
-    const Node *reader;
-    Apart why;
-} Edge;
+#include "base/vec.h"
+#include "runtime/runtime.h"
 
-typedef Vec(Edge) Edges;
+typedef struct Groups {
+    Arena *arena;
+    const Pair *pair;
+    ArtifactInfo info[2];
+    /* Group of each step, side a's steps first: a union-find forest. */
+    int *parent;
+    int step_count;
+    int group; /* at hand */
+} Groups;
 
-/* The step that a group became, -1 for none: a view. */
-static int step_of(const Program *program, const Group *group)
+static const ArtifactStep *step_of(const Groups *g, int at)
 {
-    for (int i = 0; program && i < program->steps.count; i++)
-        if (program->steps.data[i].group == group)
-            return i;
-    return -1;
+    int own = g->info[0].step_count;
+    return at < own ? &g->info[0].steps[at] : &g->info[1].steps[at - own];
 }
 
-static const char *kernel_of(const Program *program, int step)
-{
-    int kernel = program->steps.data[step].kernel;
-    return program->kernels.data[kernel].kernel->name;
-}
+/* ---- which steps belong together -------------------------------------- */
 
-/* Once a tensor, whoever of the group reads it. */
-static void add_edge(Arena *arena, Edges *edges, Edge edge, bool by_reader)
+static int root_of(Groups *g, int at)
 {
-    for (int i = 0; i < edges->count; i++) {
-        const Edge *known = &edges->data[i];
-        if (known->tensor == edge.tensor &&
-            (!by_reader || known->reader->group == edge.reader->group))
-            return;
+    while (g->parent[at] != at) {
+        g->parent[at] = g->parent[g->parent[at]];
+        at = g->parent[at];
     }
-    vec_push(arena, edges, edge);
+    return at;
 }
 
-static Edges inputs_of(Arena *arena, const Group *group)
+typedef struct Mention {
+    const char *node;
+    int step;
+} Mention;
+
+static int by_node(const void *x, const void *y)
 {
-    Edges edges = {0};
-    for (int i = 0; i < group->nodes.count; i++) {
-        const Node *node = group->nodes.data[i];
-        for (int k = 0; k < node->inputs.count; k++) {
-            const Tensor *t = node->inputs.data[k];
-            if (t && (!t->producer || t->producer->group != group))
-                add_edge(
-                    arena, &edges,
-                    (Edge){t, node, node->apart ? node->apart[k] : APART_NONE},
-                    false);
+    const Mention *a = x, *b = y;
+    int order = strcmp(a->node, b->node);
+    return order ? order : (a->step > b->step) - (a->step < b->step);
+}
+
+/* A node that two steps name joins them, be they of one side or of both. */
+static void join_steps(Groups *g)
+{
+    Vec(Mention) mentions = {0};
+    for (int s = 0; s < g->step_count; s++) {
+        const char *const *nodes = step_of(g, s)->nodes;
+        for (int i = 0; nodes[i]; i++) {
+            Mention m = {nodes[i], s};
+            vec_push(g->arena, &mentions, m);
         }
     }
-    return edges;
-}
-
-static Apart reason(const Tensor *t, const Node *reader)
-{
-    for (int i = 0; reader->apart && i < reader->inputs.count; i++)
-        if (reader->inputs.data[i] == t)
-            return reader->apart[i];
-    return APART_NONE;
-}
-
-/* Who else reads the tensor. */
-static Edges readers_of(Arena *arena, const Group *group, const Tensor *t)
-{
-    Edges edges = {0};
-    for (int i = 0; i < t->users.count; i++) {
-        const Node *user = t->users.data[i];
-        if (user->group != group)
-            add_edge(arena, &edges, (Edge){t, user, reason(t, user)}, true);
-    }
-    return edges;
-}
-
-/* Results that leave the group. */
-static bool leaves(const Group *group, const Tensor *t)
-{
-    bool outside = t->is_output;
-    for (int i = 0; i < t->users.count; i++)
-        outside = outside || t->users.data[i]->group != group;
-    return outside;
-}
-
-/* Without the pass there is nothing to say. */
-static const char *why_text(const Edge *edge)
-{
-    return edge->why == APART_NONE ? "the fusion pass did not run"
-                                   : apart_text(edge->why);
-}
-
-/* ---- for people ------------------------------------------------------- */
-
-static void print_tensor(Str *out, const char *role, const Tensor *t)
-{
-    str_addf(out, "  %-4s %s ", role, t->name);
-    type_print(out, &t->type);
-}
-
-static void print_node(Str *out, const Group *group, const Node *node)
-{
-    str_addf(out, "  %-4s %-18s %s", node == group->anchor ? "*" : "",
-             op_name(node->op), node->name);
-    bool renamed = node->sources.count != 1 ||
-                   strcmp(node->sources.data[0], node->name) != 0;
-    for (int i = 0; renamed && i < node->sources.count; i++)
-        str_addf(out, "%s%s", i ? ", " : "  from ", node->sources.data[i]);
-    str_add(out, "\n");
-}
-
-static void print_input(Str *out, const Edge *edge)
-{
-    const Tensor *t = edge->tensor;
-    if (t->value)
-        return; /* weights have no neighbour */
-    print_tensor(out, "in", t);
-    if (t->producer)
-        str_addf(out, "  from group %d: %s\n", t->producer->group->id,
-                 why_text(edge));
-    else
-        str_add(out, "  input of the graph\n");
-}
-
-static void print_output(Str *out, Arena *arena, const Group *group,
-                         const Tensor *t)
-{
-    if (!leaves(group, t))
+    if (!mentions.count)
         return;
-    print_tensor(out, "out", t);
-    str_add(out, t->is_output ? "  output of the graph\n" : "\n");
-    Edges readers = readers_of(arena, group, t);
-    for (int i = 0; i < readers.count; i++)
-        str_addf(out, "         to group %d, %s: %s\n",
-                 readers.data[i].reader->group->id,
-                 readers.data[i].reader->name, why_text(&readers.data[i]));
-}
-
-void groups_print(Str *out, const Graph *g, const Program *program)
-{
-    Arena *arena = arena_new();
-    int kernels = 0;
-    for (int i = 0; i < g->groups.count; i++) {
-        const Group *group = g->groups.data[i];
-        int step = step_of(program, group);
-        kernels += step >= 0;
-        str_addf(out, "group %d", group->id);
-        if (step >= 0)
-            str_addf(out, ", step %d: %s", step, kernel_of(program, step));
-        else if (program)
-            str_add(out, ": a view, no kernel");
-        str_add(out, "\n");
-        for (int k = 0; k < group->nodes.count; k++)
-            print_node(out, group, group->nodes.data[k]);
-        Edges inputs = inputs_of(arena, group);
-        for (int k = 0; k < inputs.count; k++)
-            print_input(out, &inputs.data[k]);
-        for (int k = 0; k < group->nodes.count; k++)
-            for (int o = 0; o < group->nodes.data[k]->outputs.count; o++)
-                if (group->nodes.data[k]->outputs.data[o])
-                    print_output(out, arena, group,
-                                 group->nodes.data[k]->outputs.data[o]);
+    qsort(mentions.data, (size_t)mentions.count, sizeof *mentions.data,
+          by_node);
+    for (int i = 1; i < mentions.count; i++) {
+        const Mention *m = &mentions.data[i];
+        if (strcmp(m[-1].node, m->node))
+            continue;
+        int a = root_of(g, m[-1].step), b = root_of(g, m->step);
+        /* The first step stands for the group. */
+        g->parent[a > b ? a : b] = a > b ? b : a;
     }
-    str_addf(out, "%d groups", g->groups.count);
-    if (program)
-        str_addf(out, ", %d kernels a run", kernels);
-    str_add(out, ". * is the anchor of a group, which decides its schedule; "
-                 "constants are\nnot listed. A neighbour says why it is not "
-                 "in the group.\n");
-    arena_free(arena);
 }
 
-/* ---- JSON ------------------------------------------------------------- */
+/* ---- what they take --------------------------------------------------- */
 
-static json_t *tensor_json(const Tensor *t)
+/* Run by run, the sum over the group's steps of one side. */
+static Samples side_samples(Groups *g, const PairVisit *visit, int side)
 {
-    Str type = {0};
-    type_print(&type, &t->type);
-    json_t *row =
-        json_pack("{s:s, s:s}", "name", t->name, "type", str_text(&type));
-    str_free(&type);
-    return row;
-}
-
-static json_t *node_json(const Node *node)
-{
-    json_t *sources = json_array();
-    for (int i = 0; i < node->sources.count; i++)
-        json_array_append_new(sources, json_string(node->sources.data[i]));
-    return json_pack("{s:s, s:s, s:o}", "name", node->name, "operator",
-                     op_name(node->op), "sources", sources);
-}
-
-static void set_reason(json_t *row, const Edge *edge)
-{
-    json_object_set_new(row, "reason",
-                        edge->why == APART_NONE
-                            ? json_null()
-                            : json_string(apart_text(edge->why)));
-}
-
-static json_t *input_json(const Edge *edge)
-{
-    const Tensor *t = edge->tensor;
-    json_t *row = tensor_json(t);
-    const char *from = t->value      ? "constant"
-                       : t->producer ? "group"
-                                     : "graph input";
-    json_object_set_new(row, "from", json_string(from));
-    if (t->producer) {
-        json_object_set_new(row, "group",
-                            json_integer(t->producer->group->id));
-        set_reason(row, edge);
+    const json_t *steps = json_object_get(
+        json_object_get(visit->report, side ? "b" : "a"), "steps");
+    int first = side ? g->info[0].step_count : 0;
+    int runs = (int)json_array_size(
+        json_object_get(json_array_get(steps, 0), "samples"));
+    double *seconds = ARENA_ARRAY(g->arena, double, runs + 1);
+    bool any = false;
+    for (int s = 0; s < g->info[side].step_count; s++) {
+        if (root_of(g, first + s) != g->group)
+            continue;
+        any = true;
+        const json_t *samples =
+            json_object_get(json_array_get(steps, (size_t)s), "samples");
+        for (int i = 0; i < runs; i++)
+            seconds[i] +=
+                json_number_value(json_array_get(samples, (size_t)i));
     }
-    return row;
+    return (Samples){seconds, any ? runs : 0};
 }
 
-static json_t *output_json(Arena *arena, const Group *group, const Tensor *t)
+static PairPart part_of(void *user, const PairVisit *visit)
 {
-    json_t *row = tensor_json(t), *rows = json_array();
-    Edges readers = readers_of(arena, group, t);
-    for (int i = 0; i < readers.count; i++) {
-        const Edge *edge = &readers.data[i];
-        json_t *reader =
-            json_pack("{s:i, s:s}", "group", edge->reader->group->id, "node",
-                      edge->reader->name);
-        set_reason(reader, edge);
-        json_array_append_new(rows, reader);
-    }
-    json_object_set_new(row, "graph_output", json_boolean(t->is_output));
-    json_object_set_new(row, "readers", rows);
-    return row;
+    Groups *g = user;
+    return (PairPart){side_samples(g, visit, 0), side_samples(g, visit, 1)};
 }
 
-static json_t *group_json(Arena *arena, const Group *group,
-                          const Program *program)
+static double median_seconds(Groups *g, int side)
 {
-    json_t *nodes = json_array(), *in = json_array(), *out = json_array();
-    Edges inputs = inputs_of(arena, group);
-    for (int i = 0; i < inputs.count; i++)
-        json_array_append_new(in, input_json(&inputs.data[i]));
-    for (int i = 0; i < group->nodes.count; i++) {
-        const Node *node = group->nodes.data[i];
-        json_array_append_new(nodes, node_json(node));
-        for (int k = 0; k < node->outputs.count; k++)
-            if (node->outputs.data[k] && leaves(group, node->outputs.data[k]))
-                json_array_append_new(
-                    out, output_json(arena, group, node->outputs.data[k]));
-    }
-    json_t *row = json_pack("{s:i, s:o, s:o, s:o}", "id", group->id, "nodes",
-                            nodes, "inputs", in, "outputs", out);
-    json_object_set_new(row, "anchor",
-                        group->anchor ? json_string(group->anchor->name)
-                                      : json_null());
-    int step = step_of(program, group);
-    if (step >= 0) {
-        json_object_set_new(row, "step", json_integer(step));
-        json_object_set_new(row, "kernel",
-                            json_string(kernel_of(program, step)));
-    }
-    return row;
+    double medians[2 * PAIR_MOST_BLOCKS];
+    int count = 0;
+    for (int i = 0; i < g->pair->blocks; i++)
+        for (int v = 0; v < 2; v++) {
+            Samples s = side_samples(g, &g->pair->visits[i][v], side);
+            if (s.count)
+                medians[count++] = stats_median(s.seconds, s.count);
+        }
+    return stats_median(medians, count);
 }
 
-json_t *groups_json(const Graph *g, const Program *program)
+/* The code hashes of a side's kernels in the group, in order. */
+static bool same_code(Groups *g)
 {
-    Arena *arena = arena_new();
+    int at[2] = {0, g->info[0].step_count};
+    for (;;) {
+        uint64_t hash[2] = {0, 0};
+        for (int side = 0; side < 2; side++) {
+            int end = side ? g->step_count : g->info[0].step_count;
+            while (at[side] < end && root_of(g, at[side]) != g->group)
+                at[side]++;
+            if (at[side] < end)
+                hash[side] = g->info[side]
+                                 .kernels[step_of(g, at[side]++)->kernel_index]
+                                 .code_hash;
+        }
+        if (hash[0] != hash[1])
+            return false;
+        if (!hash[0])
+            return true;
+    }
+}
+
+/* ---- rows ------------------------------------------------------------- */
+
+static bool lists(const json_t *list, const char *text)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach(list, i, item)
+    {
+        if (!strcmp(json_string_value(item), text))
+            return true;
+    }
+    return false;
+}
+
+static json_t *nodes_json(Groups *g)
+{
+    json_t *list = json_array();
+    for (int s = 0; s < g->step_count; s++) {
+        if (root_of(g, s) != g->group)
+            continue;
+        const char *const *nodes = step_of(g, s)->nodes;
+        for (int i = 0; nodes[i]; i++)
+            if (!lists(list, nodes[i]))
+                json_array_append_new(list, json_string(nodes[i]));
+    }
+    return list;
+}
+
+static json_t *kernels_json(Groups *g, int side)
+{
+    json_t *list = json_array();
+    int first = side ? g->info[0].step_count : 0;
+    for (int s = 0; s < g->info[side].step_count; s++)
+        if (root_of(g, first + s) == g->group)
+            json_array_append_new(list,
+                                  json_string(step_of(g, first + s)->kernel));
+    return list;
+}
+
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *group_row(Groups *g, Ratio *ratio)
+{
+    *ratio = pair_part_ratio(g->pair, part_of, g, 0.95);
+    json_t *a = kernels_json(g, 0), *b = kernels_json(g, 1);
+    const json_t *one = json_array_get(json_array_size(b) ? b : a, 0);
+    const char *name = json_string_value(one);
+    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}",
+                     "name", name ? name : "", "nodes", nodes_json(g),
+                     "a_seconds", number(median_seconds(g, 0)), "b_seconds",
+                     number(median_seconds(g, 1)), "a_kernels", a, "b_kernels",
+                     b, "ratio", number(ratio->value), "low",
+                     number(ratio->low), "high", number(ratio->high),
+                     "identical", same_code(g));
+}
+
+/* A part whose interval clears 1 by less than twice the placebo's spread is
+ * not decided; nor is the placebo itself, whose code is the same. */
+static Verdict verdict_beyond(Ratio ratio, bool identical, double noise)
+{
+    /* Folded away on one side, or never run. */
+    if (isnan(ratio.value))
+        return VERDICT_MISSING;
+    Verdict verdict = verdict_of(ratio);
+    double floor = noise > 0 ? 1 + 2 * noise : 1;
+    bool clear = !identical && (ratio.low > floor || ratio.high < 1 / floor);
+    bool decided = verdict == VERDICT_IMPROVED || verdict == VERDICT_REGRESSED;
+    return decided && !clear ? VERDICT_INCONCLUSIVE : verdict;
+}
+
+/* Root mean square of the placebo's distances from 1, by the time they
+ * take: the shortest kernels scatter most and matter least. */
+typedef struct Spread {
+    double sum, weight;
+} Spread;
+
+static void add_placebo(Spread *spread, const json_t *row, Ratio ratio)
+{
+    double seconds = json_number_value(json_object_get(row, "b_seconds"));
+    double distance = log(ratio.value);
+    if (!json_is_true(json_object_get(row, "identical")) ||
+        !isfinite(distance))
+        return;
+    spread->sum += seconds * distance * distance;
+    spread->weight += seconds;
+}
+
+json_t *groups_compare(Arena *arena, const Pair *pair, const char *a,
+                       const char *b, double *noise)
+{
+    AssayError error;
+    Groups g = {.arena = arena, .pair = pair};
+    *noise = NAN;
+    if (!pair->blocks ||
+        artifact_read_info(arena, a, &g.info[0], &error) != ASSAY_OK ||
+        artifact_read_info(arena, b, &g.info[1], &error) != ASSAY_OK)
+        return NULL;
+    g.step_count = g.info[0].step_count + g.info[1].step_count;
+    g.parent = ARENA_ARRAY(arena, int, g.step_count + 1);
+    for (int s = 0; s < g.step_count; s++)
+        g.parent[s] = s;
+    join_steps(&g);
     json_t *rows = json_array();
-    for (int i = 0; i < g->groups.count; i++)
-        json_array_append_new(rows,
-                              group_json(arena, g->groups.data[i], program));
-    arena_free(arena);
+    Vec(Ratio) ratios = {0};
+    Spread spread = {0, 0};
+    for (g.group = 0; g.group < g.step_count; g.group++) {
+        if (root_of(&g, g.group) != g.group)
+            continue;
+        Ratio ratio;
+        json_t *row = group_row(&g, &ratio);
+        json_array_append_new(rows, row);
+        vec_push(arena, &ratios, ratio);
+        add_placebo(&spread, row, ratio);
+    }
+    if (spread.weight > 0)
+        *noise = exp(sqrt(spread.sum / spread.weight)) - 1;
+    for (int i = 0; i < ratios.count; i++) {
+        json_t *row = json_array_get(rows, (size_t)i);
+        bool identical = json_is_true(json_object_get(row, "identical"));
+        Verdict verdict = verdict_beyond(ratios.data[i], identical, *noise);
+        json_object_set_new(row, "verdict",
+                            json_string(verdict_name(verdict)));
+    }
     return rows;
 }

@@ -99,6 +99,7 @@ static const Trend trends[] = {
      {"fused", NULL},
      false},
     {"accuracy", "top-1, fused", "%", "top1", 1e-2, {"fused", NULL}, false},
+    {"map50", "mAP50, fused", "%", "map50", 1e-2, {"fused", NULL}, false},
 };
 enum { TREND_COUNT = sizeof trends / sizeof trends[0] };
 
@@ -293,7 +294,9 @@ static void add_result_row(Report *r, const ReportRun *run, const json_t *row)
     add_cell(page,
              scaled(r, data_number(json_object_get(row, "check"), "max_error"),
                     1, "%.1e"));
-    add_cell(page, scaled(r, data_number(row, "top1"), 1e-2, "%.2f %%"));
+    bool boxes = json_is_number(json_object_get(row, "map50"));
+    add_cell(page, scaled(r, data_number(row, boxes ? "map50" : "top1"), 1e-2,
+                          boxes ? "mAP50 %.2f %%" : "top-1 %.2f %%"));
     add_cell(page, scaled(r, data_number(row, "peak_share"), 1e-2, "%.0f %%"));
     str_add(page, strcmp(status, "ok") ? "<td class=\"bad\">" : "<td>");
     add_escaped(page, status);
@@ -306,7 +309,7 @@ static void add_table(Report *r, const Series *s)
     str_add(&r->page,
             "<div class=\"scroll\"><table>\n<tr><th>model</th><th>mode</th>"
             "<th>p50</th><th>p99</th><th>fused/unfused</th><th>arena</th>"
-            "<th>/bound</th><th>error</th><th>top-1</th><th>peak</th>"
+            "<th>/bound</th><th>error</th><th>accuracy</th><th>peak</th>"
             "<th>status</th></tr>\n");
     size_t i;
     json_t *row;

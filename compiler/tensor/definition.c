@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "tensor/half.h"
 #include "tensor/text.h"
 
 Definition *definition_new(Arena *arena, const char *name)
@@ -139,8 +140,31 @@ void stage_end(StageBuilder *b, const Expr *value)
     vec_push(b->arena, &b->def->stages, s);
 }
 
+/* Many numbers of few digits are summed in more: f32, rounded once at the
+ * end by a stage of its own. */
+static void end_reduce_wide(StageBuilder *b, const char *name,
+                            const Expr *value)
+{
+    Stage *s = b->stage;
+    Buffer *out = s->out[0];
+    Buffer *sum = definition_add_buffer(
+        b->def, arena_printf(b->arena, "%s.sum", out->name), BUF_TEMP, DT_F32,
+        out->rank, out->dims);
+    s->name = sum->name;
+    s->out[0] = sum;
+    stage_end_reduce(b, name, expr_cast(b->arena, DT_F32, value));
+    stage_begin(b, b->def, out);
+    const Expr *total = expr_read(b->arena, sum, b->index);
+    stage_end(b, expr_cast(b->arena, out->dtype, total));
+}
+
 void stage_end_reduce(StageBuilder *b, const char *name, const Expr *value)
 {
+    bool adds = !strcmp(name, "sum") || !strcmp(name, "prod");
+    if (adds && dtype_is_half(value->dtype)) {
+        end_reduce_wide(b, name, value);
+        return;
+    }
     b->stage->reducer = reducer_simple(b->arena, name, value->dtype);
     stage_end(b, value);
 }
@@ -295,22 +319,60 @@ static double expr_flops(const Expr *x)
     return n;
 }
 
+static double stage_points(const Stage *s)
+{
+    double points = 1;
+    for (int k = 0; k < s->axis_count; k++)
+        points *= (double)s->axis[k].extent;
+    for (int k = 0; k < s->reduce_count; k++)
+        points *= (double)s->reduce[k].extent;
+    return points;
+}
+
 double definition_flops(const Definition *def)
 {
     double total = 0;
     for (int i = 0; i < def->stages.count; i++) {
         const Stage *s = def->stages.data[i];
-        double points = 1, flops = 0;
-        for (int k = 0; k < s->axis_count; k++)
-            points *= (double)s->axis[k].extent;
-        for (int k = 0; k < s->reduce_count; k++)
-            points *= (double)s->reduce[k].extent;
+        double flops = 0;
         for (int k = 0; k < s->value_count; k++) {
             flops += expr_flops(s->value[k]);
             if (s->reducer && dtype_is_float(s->reducer->dtype[k]))
                 flops += 1;
         }
-        total += points * flops;
+        total += stage_points(s) * flops;
+    }
+    return total;
+}
+
+/* How often one evaluation of `x` reads the buffer. */
+static double expr_reads(const Expr *x, const Buffer *buffer)
+{
+    double n = x->kind == EX_READ && x->buffer == buffer;
+    for (int i = 0; i < x->count; i++)
+        n += expr_reads(x->arg[i], buffer);
+    return n;
+}
+
+double definition_bytes(const Definition *def)
+{
+    double total = 0;
+    for (int i = 0; i < def->buffers.count; i++) {
+        const Buffer *b = def->buffers.data[i];
+        if (b->role == BUF_TEMP)
+            continue;
+        double elements = 1, reads = 0;
+        for (int d = 0; d < b->rank; d++)
+            elements *= (double)b->dims[d];
+        for (int k = 0; k < def->stages.count; k++) {
+            const Stage *s = def->stages.data[k];
+            for (int v = 0; v < s->value_count; v++)
+                reads += stage_points(s) * expr_reads(s->value[v], b);
+        }
+        /* A lookup reads a few rows of a large table. */
+        if (b->role == BUF_INPUT && reads < elements)
+            elements = reads;
+        total += elements * (double)dtype_size(b->dtype);
     }
     return total;
 }

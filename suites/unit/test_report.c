@@ -83,7 +83,9 @@ static void add_run(Fixture *f, const char *name, const char *commit,
             "\"%s\", \"p50\": %g, \"arena_bytes\": 2097152, "
             "\"arena_bound\": 1048576, \"top1\": null},"
             "{\"model\": \"a<i>net\", \"mode\": \"unfused\", \"status\": "
-            "\"ok\", \"p50\": 0.004}], \"ratios\": [{\"model\": "
+            "\"ok\", \"p50\": 0.004, \"top1\": 0.5}, {\"model\": "
+            "\"boxes\", \"mode\": \"fused\", \"status\": \"ok\", "
+            "\"map50\": 0.9}], \"ratios\": [{\"model\": "
             "\"a<i>net\", \"ratio\": 2, \"low\": 1.9, \"high\": 2.1}]}",
             commit, time, status, fused));
 }
@@ -116,6 +118,9 @@ static void draws_runs_in_order(void **state)
     assert_non_null(strstr(page, "2.00 [1.90, 2.10]"));
     assert_non_null(strstr(page, "a&lt;i&gt;net"));
     assert_null(strstr(page, "<i>net"));
+    assert_non_null(strstr(page, "<td>top-1 50.00 %</td>"));
+    assert_non_null(strstr(page, "<td>mAP50 90.00 %</td>"));
+    assert_non_null(read_text(f, "out/s0-map50.svg"));
     assert_non_null(strstr(page, "&lt;b&gt;&amp;"));
     const char *svg = read_text(f, "out/s0-latency-0.svg");
     assert_non_null(svg);

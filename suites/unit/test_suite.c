@@ -11,6 +11,7 @@
 #include "harness/check.h"
 #include "harness/inputs.h"
 #include "ops/op.h"
+#include "suites/models/scenes.h"
 #include "suites/random.h"
 #include "suites/suite.h"
 
@@ -305,6 +306,77 @@ static void fashion_data(void **state)
     arena_free(arena);
 }
 
+enum { SCENES = 500, SCENE_PIXELS = SCENE_SIDE * SCENE_SIDE };
+
+/* Whether a pixel from (x0, y0) to (x1, y1) is above the threshold of
+ * boxes. */
+static bool is_bright(const float *scene, int x0, int y0, int x1, int y1)
+{
+    bool bright = false;
+    for (int y = y0; y < y1; y++)
+        for (int x = x0; x < x1; x++)
+            bright |= scene[y * SCENE_SIDE + x] > 0.1f;
+    return bright;
+}
+
+static void scenes_data(void **state)
+{
+    (void)state;
+    Str why = {0};
+    Arena *arena = arena_new();
+    Array *images, *labels, *first, *first_labels;
+    SuiteParams p;
+    const SuiteModel *m = suite_find("yolo_fashion", &p, &why);
+    assert_int_equal(m->data->metric, METRIC_MAP50);
+    if (!m->data->load(arena, SCENES, &images, &labels, &why)) {
+        print_message("%s\n", str_text(&why));
+        str_free(&why);
+        arena_free(arena);
+        skip();
+    }
+    float *scenes = images->data;
+    assert_int_equal(array_count(images), SCENES * SCENE_PIXELS);
+    assert_int_equal(labels->dims[1], SUITE_BOX);
+    int in_scene[SCENES] = {0}, of_kind[SCENE_KINDS] = {0}, last = 0;
+    for (int64_t i = 0; i < labels->dims[0]; i++) {
+        const float *row = (const float *)labels->data + i * SUITE_BOX;
+        assert_in_range((int)row[0], last, SCENES - 1);
+        last = (int)row[0];
+        in_scene[last]++;
+        of_kind[(int)row[1]]++;
+        int x0 = (int)row[2], y0 = (int)row[3];
+        int x1 = (int)row[4], y1 = (int)row[5];
+        assert_true(0 <= x0 && x0 < x1 && x1 <= SCENE_SIDE && x1 - x0 <= 40);
+        assert_true(0 <= y0 && y0 < y1 && y1 <= SCENE_SIDE && y1 - y0 <= 40);
+        /* Tight: each edge has a bright pixel. */
+        const float *scene = scenes + last * SCENE_PIXELS;
+        assert_true(is_bright(scene, x0, y0, x0 + 1, y1));
+        assert_true(is_bright(scene, x1 - 1, y0, x1, y1));
+        assert_true(is_bright(scene, x0, y0, x1, y0 + 1));
+        assert_true(is_bright(scene, x0, y1 - 1, x1, y1));
+    }
+    for (int i = 0; i < SCENES; i++)
+        assert_in_range(in_scene[i], 1, SCENE_GARMENTS);
+    for (int k = 0; k < SCENE_KINDS; k++)
+        assert_in_range(of_kind[k], 80, 160); /* 2.5 a scene, less misfits */
+    /* A shorter list is the start of a longer one. */
+    assert_true(m->data->load(arena, 10, &first, &first_labels, &why));
+    assert_memory_equal(first->data, scenes, array_bytes(first));
+    assert_memory_equal(first_labels->data, labels->data,
+                        array_bytes(first_labels));
+    /* Nothing bright lies outside the boxes. */
+    for (int64_t i = 0; i < labels->dims[0]; i++) {
+        const float *row = (const float *)labels->data + i * SUITE_BOX;
+        for (int y = (int)row[3]; y < (int)row[5]; y++)
+            for (int x = (int)row[2]; x < (int)row[4]; x++)
+                scenes[(int)row[0] * SCENE_PIXELS + y * SCENE_SIDE + x] = 0;
+    }
+    for (int i = 0; i < SCENES; i++)
+        assert_false(is_bright(scenes + i * SCENE_PIXELS, 0, 0, SCENE_SIDE,
+                               SCENE_SIDE));
+    arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +388,7 @@ int main(void)
         cmocka_unit_test(seeds_change_the_weights),
         cmocka_unit_test(normal_is_normal),
         cmocka_unit_test(fashion_data),
+        cmocka_unit_test(scenes_data),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
