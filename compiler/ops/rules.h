@@ -23,6 +23,7 @@ extern const Op *const ops_resize[];
 extern const Op *const ops_cast[];
 extern const Op *const ops_quantize[];
 extern const Op *const ops_loss[];
+extern const Op *const ops_trigonometry[];
 
 /* Sets of element types. */
 enum {
