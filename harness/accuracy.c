@@ -7,8 +7,9 @@
 #include "harness/launch.h"
 #include "harness/npy.h"
 #include "harness/runner.h"
+#include "harness/score.h"
 
-enum { QUICK_EXAMPLES = 2000, ACCURACY_TIMEOUT = 900 };
+enum { QUICK_EXAMPLES = 2000 };
 
 /* Builds that would need longer than this, in seconds, are not scored: they
  * are there to be compared with the reference, not to be fast. */
@@ -16,9 +17,11 @@ static const double patience = 60;
 
 typedef struct Labelled {
     const char *images; /* .npy file */
-    const Array *labels;
-    int count;
-    double min_top1; /* 0: none is stated */
+    const Score *metric;
+    Labels labels;
+    double minimum; /* 0: none is stated */
+    bool has_first;
+    Predictions first; /* of the first mode that was scored */
 } Labelled;
 
 /* The user's own files. */
@@ -28,7 +31,10 @@ static bool open_files(Arena *arena, const MeasurePlan *plan, Labelled *l,
     const Array *labels = npy_read(arena, plan->labels.labels, why);
     if (!labels)
         return false;
-    *l = (Labelled){plan->labels.images, labels, (int)array_count(labels), 0};
+    *l = (Labelled){
+        .images = plan->labels.images,
+        .metric = score_metric(METRIC_TOP1),
+        .labels = {.values = labels, .count = (int)array_count(labels)}};
     return true;
 }
 
@@ -54,72 +60,74 @@ static bool open_suite_data(Arena *arena, const MeasurePlan *plan,
     if (!npy_write(file, images, why))
         return false;
     /* A part of the examples scatters around the stated value. */
-    double minimum = count == m->data->count ? m->data->min_top1 : 0;
-    *l = (Labelled){file, labels, count, minimum};
+    double minimum = count == m->data->count ? m->data->minimum : 0;
+    *l = (Labelled){.images = file,
+                    .metric = score_metric(m->data->metric),
+                    .labels = {.values = labels,
+                               .count = count,
+                               .width = (double)images->dims[3],
+                               .height = (double)images->dims[2]},
+                    .minimum = minimum};
     return true;
 }
 
-/* How many rows of [n, classes] are largest at their label. The first of
- * equal ones counts, as in ArgMax. */
-static int count_hits(const Array *scores, const Array *labels)
-{
-    int64_t rows = array_count(labels), hits = 0;
-    int64_t classes = array_count(scores) / rows;
-    for (int64_t i = 0; i < rows; i++) {
-        int64_t best = 0;
-        for (int64_t k = 1; k < classes; k++)
-            if (array_get(scores, i * classes + k) >
-                array_get(scores, i * classes + best))
-                best = k;
-        hits += best == array_get_int(labels, i);
-    }
-    return (int)hits;
-}
-
-static bool score_mode(Arena *arena, const MeasurePlan *plan, const char *work,
-                       const Labelled *l, ModeResult *m, Str *why)
+/* The model's only output for all examples, or NULL. */
+static const Array *run_mode(Arena *arena, const MeasurePlan *plan,
+                             const char *work, const Labelled *l,
+                             const ModeResult *m, CaseStatus *status, Str *why)
 {
     ArtifactInfo info;
+    *status = CASE_CRASHED;
     AssayError error;
     if (artifact_read_info(arena, m->artifact, &info, &error) != ASSAY_OK) {
         str_add(why, error.text);
-        return false;
+        return NULL;
     }
     if (info.input_count != 1 || info.output_count != 1) {
         str_add(why, "accuracy needs a model with one input and one output");
-        return false;
+        return NULL;
     }
     const char *out = arena_printf(arena, "%s/scores", work);
     if (!make_folders(out)) {
         str_addf(why, "%s: %s", out, strerror(errno));
-        return false;
+        return NULL;
     }
     const char *input =
         arena_printf(arena, "%s=%s", info.inputs[0].name, l->images);
     Launch launch = {.artifact = m->artifact,
                      .inputs = &input,
                      .input_count = 1,
-                     .threads = plan->threads,
+                     .threads = plan->build.threads,
                      .output = out,
-                     .timeout = ACCURACY_TIMEOUT};
-    int code;
-    json_t *report = launch_runner(arena, &launch, &code, why);
+                     .limits = plan->build.limits};
+    ChildEnd end;
+    json_t *report = launch_runner(arena, &launch, &end, why);
     json_decref(report);
-    const Array *scores =
-        report ? npy_read(arena,
-                          arena_printf(arena, "%s/%s.npy", out,
-                                       *runner_file_names(arena, &info)),
-                          why)
-               : NULL;
-    if (!scores)
+    *status = end.status == CASE_OK ? CASE_CRASHED : end.status;
+    return report ? npy_read(arena,
+                             arena_printf(arena, "%s/%s.npy", out,
+                                          *runner_file_names(arena, &info)),
+                             why)
+                  : NULL;
+}
+
+static bool score_mode(Arena *arena, const MeasurePlan *plan, const char *work,
+                       Labelled *l, ModeResult *m, CaseStatus *status,
+                       Str *why)
+{
+    const Array *output = run_mode(arena, plan, work, l, m, status, why);
+    Predictions p = {0};
+    if (!output || !l->metric->read(arena, &l->labels, output, &p, why))
         return false;
-    if (array_count(scores) % l->count) {
-        str_addf(why, "%d labels for %lld scores", l->count,
-                 (long long)array_count(scores));
-        return false;
-    }
-    m->top1 = (double)count_hits(scores, l->labels) / l->count;
-    m->examples = l->count;
+    if (!l->has_first)
+        l->first = p;
+    l->has_first = true;
+    m->accuracy = (Accuracy){
+        .name = l->metric->name,
+        .title = l->metric->title,
+        .value = l->metric->accuracy(arena, &l->labels, &p),
+        .examples = l->labels.count,
+        .agreement = l->metric->agreement(arena, &l->labels, &l->first, &p)};
     return true;
 }
 
@@ -134,20 +142,19 @@ void accuracy_measure(Arena *arena, const MeasurePlan *plan, const char *work,
     for (int i = 0; open && i < r->mode_count; i++) {
         ModeResult *m = &r->modes[i];
         /* What was not timed (NaN), under an emulator, is not scored. */
-        if (m->status != MODE_OK || !(m->p50 * l.count <= patience))
+        if (m->status != CASE_OK || !(m->p50 * l.labels.count <= patience))
             continue;
         Str failure = {0};
-        if (!score_mode(arena, plan, work, &l, m, &failure)) {
-            m->status = MODE_BROKEN;
-            m->reason =
-                arena_printf(arena, "accuracy: %s", str_text(&failure));
-        } else if (m->top1 < l.min_top1) {
-            m->status = MODE_WRONG;
-            m->reason = arena_printf(arena,
-                                     "top-1 %.2f %% is below the stated "
-                                     "%.2f %%",
-                                     100 * m->top1, 100 * l.min_top1);
-        }
+        CaseStatus status;
+        if (!score_mode(arena, plan, work, &l, m, &status, &failure))
+            mode_fail(arena, m, status,
+                      arena_printf(arena, "accuracy: %s", str_text(&failure)));
+        else if (!(m->accuracy.value >= l.minimum)) /* or NaN */
+            mode_fail(arena, m, CASE_FAILED_CHECK,
+                      arena_printf(arena,
+                                   "%s %.2f %% is below the stated %.2f %%",
+                                   m->accuracy.title, 100 * m->accuracy.value,
+                                   100 * l.minimum));
         str_free(&failure);
     }
     if (!open && why.length)

@@ -4,9 +4,9 @@
 
 #include "harness/measure.h"
 
-/* Top-1 of every mode that is right so far. Sets top1 and examples, or
- * labels_missing; a suite model below its stated accuracy on all examples
- * is MODE_WRONG. */
+/* Scores every mode that is right so far, by the metric of its labels. Sets
+ * `accuracy`, or labels_missing; a suite model below its stated accuracy on
+ * all examples is MODE_WRONG. */
 void accuracy_measure(Arena *arena, const MeasurePlan *plan, const char *work,
                       ModelResult *result);
 

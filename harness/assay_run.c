@@ -3,22 +3,20 @@
  * memory is the model's. Prints a report as JSON. */
 #include <errno.h>
 #include <getopt.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
 
 #include "base/cleanup.h"
 #include "harness/common.h"
-#include "harness/compare.h"
 #include "harness/gbench.h"
 #include "harness/peak.h"
 #include "harness/runner.h"
+#include "harness/timing.h"
 
 static const char usage[] =
     "Usage: assay-run ARTIFACT [options]\n"
+    "       assay-run ARTIFACT --pair OTHER --time [options]\n"
     "       assay-run --peak [--threads N]\n"
     "\n"
     "Loads the artifact folder that `assay compile` wrote, runs it once and\n"
@@ -37,7 +35,9 @@ static const char usage[] =
     "      --time              measure with Google Benchmark\n"
     "      --min-time S        seconds to measure for at least (1)\n"
     "      --repeat N          measure exactly N runs instead\n"
-    "      --profile N         median time of each step over N runs\n"
+    "      --profile N         time of each step over N runs\n"
+    "      --pair OTHER        measure another artifact of the model in turns "
+    "with it\n"
     "      --check-twice       run again on a filled arena: same outputs?\n"
     "      --peak              FMA and memory-read peak of this machine\n"
     "  -h, --help\n"
@@ -45,11 +45,12 @@ static const char usage[] =
     "Examples:\n"
     "  assay-run out/ --input image=cat.npy --output .\n"
     "  assay-run out/ --time --threads 2\n"
+    "  assay-run unfused/ --pair fused/ --time --profile 20\n"
     "\n"
     "Exit codes: 0 fine, 1 a check failed, 2 bad input or artifact.\n";
 
 typedef struct RunOptions {
-    const char *artifact, *output, *taps;
+    const char *artifact, *pair, *output, *taps;
     const char *inputs[256];
     int input_count;
     uint64_t seed;
@@ -65,7 +66,8 @@ enum {
     OPT_REPEAT,
     OPT_PROFILE,
     OPT_CHECK_TWICE,
-    OPT_PEAK
+    OPT_PEAK,
+    OPT_PAIR
 };
 
 static const struct option long_options[] = {
@@ -80,6 +82,7 @@ static const struct option long_options[] = {
     {"profile", required_argument, NULL, OPT_PROFILE},
     {"check-twice", no_argument, NULL, OPT_CHECK_TWICE},
     {"peak", no_argument, NULL, OPT_PEAK},
+    {"pair", required_argument, NULL, OPT_PAIR},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
@@ -141,6 +144,9 @@ static RunOptions parse_options(int argc, char **argv)
         case OPT_PEAK:
             o.peak = true;
             break;
+        case OPT_PAIR:
+            o.pair = optarg;
+            break;
         case 'h':
             fputs(usage, stdout);
             exit(0);
@@ -154,41 +160,13 @@ static RunOptions parse_options(int argc, char **argv)
         exit(EXIT_BAD_INPUT);
     }
     o.artifact = o.peak ? NULL : argv[optind];
-    return o;
-}
-
-/* ---- timing ----------------------------------------------------------- */
-
-/* Short: it runs beside every measurement, to tell a disturbed machine. */
-static const double calibration_seconds = 0.03;
-
-static bool time_runs(Runner *r, const RunOptions *o, json_t *report)
-{
-    Pool *pool = artifact_pool(r->artifact);
-    BenchOptions options = {.min_seconds = o->min_time,
-                            .warmup_seconds = o->min_time / 5,
-                            .iterations = o->repeat};
-    BenchResult result;
-    double before, after;
-    double best = peak_fma(pool, calibration_seconds, &before);
-    if (bench_run(r->info->model, runner_run_first, r, &options, &result)) {
-        str_add(r->error, "Google Benchmark did not run\n");
-        return false;
+    if (o.pair && (o.output || o.taps || o.check_twice)) {
+        fputs("assay-run: --pair measures only: leave --output, --taps and "
+              "--check-twice out\n",
+              stderr);
+        exit(EXIT_BAD_INPUT);
     }
-    best = fmax(best, peak_fma(pool, calibration_seconds, &after));
-    json_t *samples = json_array();
-    for (int i = 0; i < result.count; i++)
-        json_array_append_new(samples, json_real(result.samples[i]));
-    json_t *time =
-        json_pack("{s:f, s:f, s:f, s:f, s:o, s:f, s:[f, f]}", "p50",
-                  stats_percentile(result.samples, result.count, 0.5), "p90",
-                  stats_percentile(result.samples, result.count, 0.9), "p99",
-                  stats_percentile(result.samples, result.count, 0.99), "min",
-                  stats_percentile(result.samples, result.count, 0), "samples",
-                  samples, "fma_gflops", best, "fma_beside", before, after);
-    free(result.samples);
-    json_object_set_new(report, "time", time);
-    return true;
+    return o;
 }
 
 /* ---- what was asked for ----------------------------------------------- */
@@ -205,6 +183,19 @@ static int print_report(json_t *report)
     return 0;
 }
 
+static json_t *levels_json(Pool *pool)
+{
+    PeakLevel levels[PEAK_LEVELS];
+    json_t *list = json_array();
+    int count = peak_levels(pool, levels);
+    for (int i = 0; i < count; i++)
+        json_array_append_new(list, json_pack("{s:s, s:I, s:f}", "level",
+                                              levels[i].name, "bytes",
+                                              (json_int_t)levels[i].bytes,
+                                              "gbps", levels[i].gbps));
+    return list;
+}
+
 static int report_peak(int threads)
 {
     Pool *pool = pool_new(threads);
@@ -213,10 +204,13 @@ static int report_peak(int threads)
         return EXIT_BAD_INPUT;
     }
     pool_pin_caller(pool);
+    char *context = bench_context("assay-run");
     json_t *report =
-        json_pack("{s:i, s:s, s:f, s:f}", "threads", pool_threads(pool),
+        json_pack("{s:i, s:s, s:f, s:o, s:o*}", "threads", pool_threads(pool),
                   "kind", peak_kind(), "fma_gflops", peak_fma(pool, 0.3, NULL),
-                  "read_gbps", peak_read_bandwidth(pool, 0.5));
+                  "bandwidth", levels_json(pool), "context",
+                  context ? json_loads(context, 0, NULL) : NULL);
+    free(context);
     pool_free(pool);
     return print_report(report);
 }
@@ -230,7 +224,8 @@ static bool open_folder(Runner *r, const char *option, const char *path)
     return false;
 }
 
-static int run_all(Runner *r, const RunOptions *o, json_t *report)
+/* The first run, and what is written of it. */
+static int run_side(Runner *r, const RunOptions *o, json_t *report)
 {
     if (!runner_set_inputs(r, o->inputs, o->input_count, o->seed))
         return EXIT_BAD_INPUT;
@@ -238,69 +233,135 @@ static int run_all(Runner *r, const RunOptions *o, json_t *report)
         !open_folder(r, "--taps", o->taps))
         return EXIT_BAD_INPUT;
     bool same = true;
-    if (o->check_twice)
+    if (o->check_twice) {
         same = runner_check_twice(r, report);
-    else
+    } else {
+        double start = clock_now();
         runner_run(r);
+        if (r->chunks == 1)
+            json_object_set_new(report, "first_run_seconds",
+                                json_real(clock_now() - start));
+    }
     runner_report_outputs(r, report);
     if (o->output && !runner_write_outputs(r, o->output))
         return EXIT_BAD_INPUT;
     if (o->taps && !runner_write_taps(r, o->taps))
         return EXIT_BAD_INPUT;
-    if (o->profile)
-        runner_profile(r, o->profile, report);
-    if (o->time && !time_runs(r, o, report))
-        return EXIT_BAD_INPUT;
     return same ? 0 : EXIT_FAILED_CHECK;
 }
 
-static int run_artifact(const RunOptions *o)
-{
-    LoadOptions load = {.threads = o->threads};
+/* An artifact that is run here: one, or the two of a pair. */
+typedef struct Side {
     Artifact *artifact;
+    Runner runner;
+    json_t *report;
+} Side;
+
+static bool load_side(Side *side, Arena *arena, const char *path,
+                      const LoadOptions *load, Str *text)
+{
     AssayError error;
-    struct timespec start, end;
-    clock_gettime(CLOCK_MONOTONIC, &start);
-    if (artifact_load(o->artifact, &load, &artifact, &error) != ASSAY_OK) {
+    double start = clock_now();
+    if (artifact_load(path, load, &side->artifact, &error) != ASSAY_OK) {
         fprintf(stderr, "assay-run: %s: %s\n", status_text(error.status),
                 error.text);
-        return EXIT_BAD_INPUT;
+        return false;
     }
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    pool_pin_caller(artifact_pool(artifact));
+    const ArtifactInfo *info = artifact_info(side->artifact);
+    side->runner = (Runner){.arena = arena,
+                            .artifact = side->artifact,
+                            .info = info,
+                            .error = text};
+    side->report = json_pack("{s:s, s:s, s:i, s:f, s:I}", "model", info->model,
+                             "target", info->target, "threads",
+                             pool_threads(artifact_pool(side->artifact)),
+                             "load_seconds", clock_now() - start,
+                             "arena_bytes", (json_int_t)info->arena_bytes);
+    return true;
+}
+
+/* The times of both are put together: they must be of the same thing. */
+static int run_sides(Side *sides, int count, const RunOptions *o)
+{
+    int code = 0;
+    for (int i = 0; i < count; i++) {
+        int of_side = run_side(&sides[i].runner, o, sides[i].report);
+        if (of_side == EXIT_BAD_INPUT)
+            return of_side;
+        code = of_side ? of_side : code;
+    }
+    Timed timed[] = {{&sides[0].runner, sides[0].report},
+                     {&sides[1].runner, sides[1].report}};
+    TimingOptions timing = {.min_seconds = o->min_time,
+                            .repeat = o->repeat,
+                            .profile_runs = o->profile};
+    if (o->profile)
+        timing_profile(timed, count, &timing);
+    if (o->time && !timing_run(timed, count, &timing))
+        return EXIT_BAD_INPUT;
+    return code;
+}
+
+/* Of this program: getrusage's counter starts with that of the process that
+ * started it. */
+static json_t *peak_rss_json(void)
+{
+    FILE *file = fopen("/proc/self/status", "r");
+    char line[256];
+    long kib = 0;
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "VmHWM: %ld", &kib) == 1)
+            break;
+    if (file)
+        fclose(file);
+    return kib ? json_integer(kib) : json_null();
+}
+
+/* Of a pair: {"sides": [...]}, what belongs to the process beside it. */
+static json_t *join_reports(Side *sides, int count)
+{
+    json_t *report = json_incref(sides[0].report);
+    if (count == 2)
+        report = json_pack("{s:[o, O]}", "sides", report, sides[1].report);
+    json_object_set_new(report, "peak_rss_kib", peak_rss_json());
+    return report;
+}
+
+static int run_artifacts(const RunOptions *o)
+{
+    const char *paths[] = {o->artifact, o->pair};
+    int count = o->pair ? 2 : 1, code = 0;
     Str text = {0};
-    Runner r = {.arena = arena_new(),
-                .artifact = artifact,
-                .info = artifact_info(artifact),
-                .error = &text};
-    json_t *report =
-        json_pack("{s:s, s:s, s:i, s:f, s:I}", "model", r.info->model,
-                  "target", r.info->target, "threads",
-                  pool_threads(artifact_pool(artifact)), "load_seconds",
-                  (double)(end.tv_sec - start.tv_sec) +
-                      1e-9 * (double)(end.tv_nsec - start.tv_nsec),
-                  "arena_bytes", (json_int_t)r.info->arena_bytes);
-    int code = run_all(&r, o, report);
+    Arena *arena = arena_new();
+    Side sides[2] = {0};
+    LoadOptions load = {.threads = o->threads};
+    for (int i = 0; i < count && !code; i++) {
+        if (!load_side(&sides[i], arena, paths[i], &load, &text))
+            code = EXIT_BAD_INPUT;
+        else
+            load.pool = artifact_pool(sides[0].artifact);
+    }
+    if (!code) {
+        pool_pin_caller(load.pool);
+        code = run_sides(sides, count, o);
+    }
     if (text.length)
         fprintf(stderr, "assay-run: %s", str_text(&text));
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    json_object_set_new(report, "peak_rss_kib", json_integer(usage.ru_maxrss));
     /* Bad input has no report: nothing was computed. */
-    int printed = 0;
-    if (code == EXIT_BAD_INPUT)
-        json_decref(report);
-    else
-        printed = print_report(report);
-    artifact_free(artifact);
-    arena_free(r.arena);
+    if (code != EXIT_BAD_INPUT && print_report(join_reports(sides, count)))
+        code = EXIT_BAD_INPUT;
+    for (int i = count - 1; i >= 0; i--) {
+        artifact_free(sides[i].artifact);
+        json_decref(sides[i].report);
+    }
+    arena_free(arena);
     str_free(&text);
-    return code ? code : printed;
+    return code;
 }
 
 int main(int argc, char **argv)
 {
     cleanup_start();
     RunOptions o = parse_options(argc, argv);
-    return o.peak ? report_peak(o.threads) : run_artifact(&o);
+    return o.peak ? report_peak(o.threads) : run_artifacts(&o);
 }

@@ -42,7 +42,9 @@ static Difference compare_integers(const Array *got, const Array *wanted)
         double error = fabs((double)a - (double)b);
         if (a != b && error < 1)
             error = 1; /* beyond what a double can tell apart */
-        d.max_error = fmax(d.max_error, error);
+        d.max_abs = d.max_error = fmax(d.max_error, error);
+        if (b)
+            d.max_rel = fmax(d.max_rel, error / fabs((double)b));
         note_worst(&d, a == b ? 0 : INFINITY, i, (double)a, (double)b);
         if (a != b)
             d.sqnr = -INFINITY;
@@ -73,13 +75,15 @@ Difference compare_arrays(const Array *got, const Array *wanted,
         double allowed = tolerance.atol * d.rms +
                          tolerance.rtol * (isfinite(b) ? fabs(b) : 0);
         noise += error * error;
-        d.max_error = fmax(d.max_error, error);
+        d.max_abs = fmax(d.max_abs, error);
+        /* Of what is next to nothing, any error is many times as large. */
+        if (isfinite(b) && fabs(b) > d.rms / 100)
+            d.max_rel = fmax(d.max_rel, error / fabs(b));
         note_worst(&d, error == 0 ? 0 : error / allowed, i, a, b);
     }
     d.agrees = d.max_excess <= 1; /* false for NaN, too */
     d.sqnr = noise == 0 ? INFINITY : 10 * log10(signal / noise);
-    if (d.rms > 0)
-        d.max_error /= d.rms;
+    d.max_error = d.rms > 0 ? d.max_abs / d.rms : d.max_abs;
     return d;
 }
 

@@ -15,6 +15,8 @@ extern const Tolerance tolerance_f32; /* 1e-4, 1e-3 */
 typedef struct Difference {
     bool agrees;
     double max_error;   /* largest |a - b|, in units of rms(b) */
+    double max_abs;     /* largest |a - b| */
+    double max_rel;     /* largest |a - b| / |b|, where |b| > rms(b) / 100 */
     double max_excess;  /* largest |a - b| over what is allowed */
     double sqnr;        /* decibel; infinite when equal */
     double rms;         /* of the reference */

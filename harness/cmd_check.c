@@ -32,6 +32,7 @@ static const char usage[] =
     "      --range LOW,HIGH  seeded floats uniform in there instead of\n"
     "                      standard normal, as 0,255 for pixels\n"
     "  -t, --threads N     (physical cores)\n"
+    "      --timeout S     seconds a run may take (600)\n"
     "      --format json   the whole report, every layer, instead of a table\n"
     "      --replay        instead: does each kernel's printed definition\n"
     "                      and trace give the same loops?\n" COMPILE_HELP
@@ -39,7 +40,7 @@ static const char usage[] =
     "  assay check resnet18@64 --mode unfused\n"
     "  assay check model.onnx --dim N=1 --artifact model/\n" EXIT_CODES_HELP;
 
-enum { OPT_REPLAY = OPT_COMMAND, OPT_FORMAT, OPT_RANGE };
+enum { OPT_REPLAY = OPT_COMMAND, OPT_FORMAT, OPT_RANGE, OPT_TIMEOUT };
 
 static const struct option long_options[] = {
     {"artifact", required_argument, NULL, 'a'},
@@ -48,6 +49,7 @@ static const struct option long_options[] = {
     {"threads", required_argument, NULL, 't'},
     {"format", required_argument, NULL, OPT_FORMAT},
     {"range", required_argument, NULL, OPT_RANGE},
+    {"timeout", required_argument, NULL, OPT_TIMEOUT},
     {"replay", no_argument, NULL, OPT_REPLAY},
     COMPILE_LONG,
     {NULL, 0, NULL, 0},
@@ -62,7 +64,7 @@ typedef struct Check {
     int artifact_count;
     const char *given[MAX_LIST]; /* --input */
     int given_count;
-    long seed, threads;
+    long seed, threads, timeout;
     bool json;
     InputRange range;
     bool has_range;
@@ -71,7 +73,7 @@ typedef struct Check {
     Array **inputs;
     const char **input_files; /* NAME=FILE */
     ReferenceValues reference;
-    bool failed, unusable; /* an artifact is wrong; or does not even run */
+    bool failed, unusable; /* an artifact is wrong; or is none */
 } Check;
 
 static bool same_type(const Array *a, const Array *b)
@@ -204,7 +206,7 @@ static bool check_outputs(Check *c, const ArtifactInfo *info, const char *dir,
                           json_t *report, Str *reason)
 {
     bool agrees = true;
-    double worst_error = 0, worst_excess = 0, worst_sqnr = INFINITY;
+    Difference worst = {.sqnr = INFINITY};
     json_t *rows = json_array();
     const char **names = runner_file_names(c->arena, info);
     for (int i = 0; i < c->graph->outputs.count; i++) {
@@ -227,13 +229,17 @@ static bool check_outputs(Check *c, const ArtifactInfo *info, const char *dir,
                      "output \"%s\": element %lld is %g, reference %g; ",
                      t->name, (long long)d.worst, d.got, d.wanted);
         agrees = agrees && d.agrees;
-        worst_error = fmax(worst_error, d.max_error);
-        worst_excess = fmax(worst_excess, d.max_excess);
-        worst_sqnr = fmin(worst_sqnr, d.sqnr);
+        worst.max_error = fmax(worst.max_error, d.max_error);
+        worst.max_abs = fmax(worst.max_abs, d.max_abs);
+        worst.max_rel = fmax(worst.max_rel, d.max_rel);
+        worst.max_excess = fmax(worst.max_excess, d.max_excess);
+        worst.sqnr = fmin(worst.sqnr, d.sqnr);
     }
-    json_object_set_new(report, "max_error", number_json(worst_error));
-    json_object_set_new(report, "max_excess", number_json(worst_excess));
-    json_object_set_new(report, "sqnr_db", number_json(worst_sqnr));
+    json_object_set_new(report, "max_error", number_json(worst.max_error));
+    json_object_set_new(report, "max_abs_error", number_json(worst.max_abs));
+    json_object_set_new(report, "max_rel_error", number_json(worst.max_rel));
+    json_object_set_new(report, "max_excess", number_json(worst.max_excess));
+    json_object_set_new(report, "sqnr_db", number_json(worst.sqnr));
     json_object_set_new(report, "outputs", rows);
     return agrees;
 }
@@ -295,11 +301,11 @@ static void check_artifact(Check *c, const char *dir, json_t *report)
     Str reason = {0};
     const char *out = arena_printf(c->arena, "%s/out", c->work);
     const char *taps = arena_printf(c->arena, "%s/taps", c->work);
-    bool ok = false;
-    int code = -1;
+    ChildEnd end = {CASE_CRASHED, -1, 0};
     json_t *ran = NULL;
     if (artifact_read_info(c->arena, dir, &info, &error) != ASSAY_OK) {
         str_add(&reason, error.text);
+        end.status = CASE_REFUSED;
     } else if (!make_folders(out) || !make_folders(taps)) {
         str_addf(&reason, "no temporary folder: %s", strerror(errno));
     } else {
@@ -310,11 +316,17 @@ static void check_artifact(Check *c, const char *dir, json_t *report)
                          .output = out,
                          .taps = taps,
                          .check_twice = true,
-                         .timeout = 600};
-        ran = launch_runner(c->arena, &launch, &code, &reason);
+                         .limits = {.seconds = (double)c->timeout}};
+        ran = launch_runner(c->arena, &launch, &end, &reason);
     }
     if (ran) {
-        ok = check_outputs(c, &info, out, report, &reason);
+        /* In place of how the process ended. */
+        reason.length = 0;
+        if (end.exit_code != 0)
+            str_add(&reason, "a second run gives other outputs, or the "
+                             "inputs were written to; ");
+        if (!check_outputs(c, &info, out, report, &reason))
+            end.status = CASE_FAILED_CHECK;
         check_layers(c, &info, taps, report);
         json_object_set(report, "output_hashes",
                         json_object_get(ran, "outputs"));
@@ -322,20 +334,13 @@ static void check_artifact(Check *c, const char *dir, json_t *report)
                         json_object_get(ran, "repeat_identical"));
         json_object_set(report, "inputs_untouched",
                         json_object_get(ran, "inputs_untouched"));
-        if (code != 0) {
-            str_add(&reason, "a second run gives other outputs, or the "
-                             "inputs were written to");
-            ok = false;
-        }
     }
     json_object_set_new(report, "status",
-                        json_string(ok    ? "ok"
-                                    : ran ? "wrong"
-                                          : "broken"));
+                        json_string(case_status_name(end.status)));
     if (reason.length)
         json_object_set_new(report, "reason", json_string(str_text(&reason)));
-    c->failed = c->failed || !ok;
-    c->unusable = c->unusable || (!ran && code != EXIT_FAILED_CHECK);
+    c->failed = c->failed || end.status != CASE_OK;
+    c->unusable = c->unusable || end.status == CASE_REFUSED;
     json_decref(ran);
     str_free(&reason);
     /* The next artifact must not find this one's files. */
@@ -386,7 +391,7 @@ static const json_t *worst_layer(const json_t *row)
 static void print_table(const Check *c, const json_t *report)
 {
     const json_t *rows = json_object_get(report, "artifacts");
-    printf("%-24s %-7s %9s %13s %8s  %s\n", "artifact", "status", "error",
+    printf("%-24s %-12s %9s %13s %8s  %s\n", "artifact", "status", "error",
            "of tolerance", "SQNR", "worst layer");
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
@@ -394,7 +399,7 @@ static void print_table(const Check *c, const json_t *report)
         const char *name = json_string_value(json_object_get(row, "artifact"));
         const char *reason = json_string_value(json_object_get(row, "reason"));
         bool is_own = strncmp(name, c->work, strlen(c->work)) == 0;
-        printf("%-24s %-7s", is_own ? c->model : name,
+        printf("%-24s %-12s", is_own ? c->model : name,
                json_string_value(json_object_get(row, "status")));
         if (json_object_get(row, "max_error"))
             printf(" %9.2g %13.3g %5.1f dB", number_of(row, "max_error"),
@@ -474,7 +479,7 @@ static bool take_range(const char *text, InputRange *range)
 
 int cmd_check(int argc, char **argv)
 {
-    Check c = {.seed = 1};
+    Check c = {.seed = 1, .timeout = 600};
     compile_options_init(&c.compile);
     int code;
     while ((code = getopt_long(argc, argv, COMPILE_SHORT "a:i:s:t:h",
@@ -495,6 +500,8 @@ int cmd_check(int argc, char **argv)
             ok = parse_count("--seed", optarg, 0, 1L << 40, &c.seed);
         else if (code == 't')
             ok = parse_count("--threads", optarg, 1, 1024, &c.threads);
+        else if (code == OPT_TIMEOUT)
+            ok = parse_count("--timeout", optarg, 1, 1 << 30, &c.timeout);
         else if (code == OPT_REPLAY)
             c.replay = true;
         else if (code == OPT_RANGE)

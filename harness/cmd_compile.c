@@ -1,5 +1,6 @@
 /* assay compile: a model to an artifact. */
 #include <errno.h>
+#include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,13 +17,17 @@ static const char usage[] =
     "Compiles a suite model (see `assay list models`; NAME@PARAMS sets its\n"
     "parameters) or an ONNX file, and writes the artifact folder DIR.\n"
     "\n"
-    "  -o, --output DIR    where to write; made when missing\n" COMPILE_HELP
+    "  -o, --output DIR    where to write; made when missing\n"
+    "      --format json   print what it took, by pass\n" COMPILE_HELP
     "\nExamples:\n"
     "  assay compile resnet50@192,width=0.75 -o /tmp/resnet50\n"
     "  assay compile model.onnx --dim N=1 --target x86-64-v3 -o "
     "model/\n" EXIT_CODES_HELP;
 
+enum { OPT_FORMAT = OPT_COMMAND };
+
 static const struct option long_options[] = {
+    {"format", required_argument, NULL, OPT_FORMAT},
     {"output", required_argument, NULL, 'o'},
     COMPILE_LONG,
     {NULL, 0, NULL, 0},
@@ -39,6 +44,22 @@ static void print_timings(const AssayCompiler *compiler)
                     rows[i].seconds * 1e3);
 }
 
+/* "passes": all phases of the compilation, in order. */
+static void print_json(const AssayCompiler *compiler)
+{
+    const AssayTiming *rows;
+    int count = assay_timings(compiler, &rows);
+    json_t *passes = json_array();
+    for (int i = 0; i < count; i++)
+        json_array_append_new(passes,
+                              json_pack("{s:s, s:f}", "pass", rows[i].phase,
+                                        "seconds", rows[i].seconds));
+    json_t *report = json_pack("{s:o}", "passes", passes);
+    json_dumpf(report, stdout, JSON_INDENT(1));
+    putchar('\n');
+    json_decref(report);
+}
+
 /* The artifact's folder itself appears whole, once all is written. */
 static bool make_parent(const char *dir)
 {
@@ -53,7 +74,8 @@ static bool make_parent(const char *dir)
     return ok;
 }
 
-static int compile(const char *model, const char *dir, const CompileOptions *o)
+static int compile(const char *model, const char *dir, bool json,
+                   const CompileOptions *o)
 {
     AssayCompiler *compiler = assay_new();
     int code = EXIT_BAD_INPUT;
@@ -66,6 +88,8 @@ static int compile(const char *model, const char *dir, const CompileOptions *o)
         fputs(assay_errors(compiler), stderr);
         if (ok && o->assay.time_passes)
             print_timings(compiler);
+        if (ok && json)
+            print_json(compiler);
         code = ok ? EXIT_FINE : EXIT_BAD_INPUT;
     }
     assay_free(compiler);
@@ -77,6 +101,7 @@ int cmd_compile(int argc, char **argv)
     CompileOptions o;
     compile_options_init(&o);
     char *dir = NULL, folder[PATH_MAX];
+    bool json = false;
     int c;
     while ((c = getopt_long(argc, argv, COMPILE_SHORT "o:h", long_options,
                             NULL)) != -1) {
@@ -87,6 +112,10 @@ int cmd_compile(int argc, char **argv)
             continue;
         if (c == 'h')
             return fputs(usage, stdout), EXIT_FINE;
+        if (c == OPT_FORMAT && take_format(optarg, &json))
+            continue;
+        if (c == OPT_FORMAT)
+            return EXIT_BAD_INPUT;
         if (c != 'o')
             return bad_input("see assay compile --help");
         /* "out/" means "out". */
@@ -101,5 +130,5 @@ int cmd_compile(int argc, char **argv)
     }
     if (optind + 1 != argc || !dir)
         return fputs(usage, stderr), EXIT_BAD_INPUT;
-    return compile(argv[optind], dir, &o);
+    return compile(argv[optind], dir, json, &o);
 }

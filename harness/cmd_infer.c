@@ -119,8 +119,8 @@ static int infer_in(Infer *f)
                      .threads = (int)f->threads,
                      .output = f->output};
     Str failure = {0};
-    int code;
-    json_t *report = launch_runner(f->arena, &launch, &code, &failure);
+    ChildEnd end;
+    json_t *report = launch_runner(f->arena, &launch, &end, &failure);
     if (!report)
         bad_input("%s", str_text(&failure));
     str_free(&failure);

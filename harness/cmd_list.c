@@ -4,17 +4,19 @@
 
 #include "harness/command.h"
 #include "harness/common.h"
+#include "harness/metric.h"
 #include "ops/op.h"
 #include "passes/passes.h"
 #include "suites/suite.h"
 #include "targets/target.h"
 
-static const char usage[] = "Usage: assay list models|ops|passes|targets\n"
-                            "\n"
-                            "Examples:\n"
-                            "  assay list models\n"
-                            "  assay list ops\n"
-                            "\nExit codes: 0 fine, 2 bad input.\n";
+static const char usage[] =
+    "Usage: assay list models|ops|passes|targets|metrics\n"
+    "\n"
+    "Examples:\n"
+    "  assay list models\n"
+    "  assay list ops\n"
+    "\nExit codes: 0 fine, 2 bad input.\n";
 
 static void list_models(void)
 {
@@ -64,16 +66,21 @@ static void list_targets(void)
     arena_free(arena);
 }
 
+static void list_metrics(void)
+{
+    for (const Metric *m = metrics(); m->name; m++)
+        printf("%-15s %-7s %-7s %s\n", m->name, m->unit, m->better, m->title);
+}
+
 int cmd_list(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*list)(void);
     } lists[] = {
-        {"models", list_models},
-        {"ops", list_ops},
-        {"passes", list_passes},
-        {"targets", list_targets},
+        {"models", list_models},   {"ops", list_ops},
+        {"passes", list_passes},   {"targets", list_targets},
+        {"metrics", list_metrics},
     };
     if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
         return fputs(usage, stdout), EXIT_FINE;

@@ -1,5 +1,6 @@
 /* assay run: compile, check, measure and record models. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +10,10 @@
 #include "harness/common.h"
 #include "harness/fingerprint.h"
 #include "harness/launch.h"
-#include "harness/measure.h"
 #include "harness/npy.h"
+#include "harness/progress.h"
 #include "harness/results.h"
-#include "runtime/pool.h"
+#include "harness/table.h"
 #include "targets/target.h"
 
 static const char usage[] =
@@ -21,11 +22,17 @@ static const char usage[] =
     "Compiles each model, compares its outputs with the reference, measures\n"
     "it, and stores the results. MODEL is a suite model (`assay list\n"
     "models`; NAME@192,width=0.75,batch=4,seed=2 sets parameters), an ONNX\n"
-    "file, or `all`.\n"
+    "file, or `all`. Each case runs in processes of its own: one that\n"
+    "crashes, hangs or runs out of memory is a result like any other.\n"
     "\n"
     "      --mode M,M...   fused,unfused (default), O0, O1, naive\n"
     "  -t, --threads N     (physical cores)\n"
     "  -q, --quick         shorter measurements, fewer test images\n"
+    "      --budget MIN    minutes for all of it: comparisons are cut short\n"
+    "                      to keep it, and models past it are skipped\n"
+    "      --timeout S     seconds for each step of a case (900)\n"
+    "      --memory MIB    memory of each process (nine tenths of what there\n"
+    "                      is)\n"
     "      --format json   print the results as JSON instead of a table\n"
     "      --results DIR   where to store them (results/ of the project)\n"
     "      --images FILE   your own labelled data for the models: inputs ...\n"
@@ -34,16 +41,27 @@ static const char usage[] =
     "      --dim NAME=VALUE  a named dimension of an ONNX file\n"
     "\nExamples:\n"
     "  assay run resnet18 mobilenet_v2 --quick\n"
-    "  assay run all --mode fused,unfused,O0\n"
+    "  assay run all --mode fused,unfused,O0 --budget 20\n"
     "  assay run model.onnx --dim N=1 --images x.npy --labels "
     "y.npy\n" EXIT_CODES_HELP;
 
-enum { OPT_FORMAT = OPT_COMMAND, OPT_RESULTS, OPT_IMAGES, OPT_LABELS };
+enum {
+    OPT_FORMAT = OPT_COMMAND,
+    OPT_RESULTS,
+    OPT_IMAGES,
+    OPT_LABELS,
+    OPT_BUDGET,
+    OPT_TIMEOUT,
+    OPT_MEMORY
+};
 
 static const struct option long_options[] = {
     {"mode", required_argument, NULL, OPT_MODE},
     {"threads", required_argument, NULL, 't'},
     {"quick", no_argument, NULL, 'q'},
+    {"budget", required_argument, NULL, OPT_BUDGET},
+    {"timeout", required_argument, NULL, OPT_TIMEOUT},
+    {"memory", required_argument, NULL, OPT_MEMORY},
     {"format", required_argument, NULL, OPT_FORMAT},
     {"results", required_argument, NULL, OPT_RESULTS},
     {"images", required_argument, NULL, OPT_IMAGES},
@@ -62,6 +80,8 @@ typedef struct Run {
     CompileOptions dims; /* --dim only: to see that they are right */
     const char *results, *target;
     bool json;
+    double budget; /* seconds; 0: none */
+    Progress *progress;
 } Run;
 
 /* ---- options ---------------------------------------------------------- */
@@ -101,7 +121,22 @@ static bool take_option(Run *run, int code)
     case 't':
         if (!parse_count("--threads", optarg, 1, 1024, &number))
             return false;
-        run->plan.threads = (int)number;
+        run->plan.build.threads = (int)number;
+        return true;
+    case OPT_BUDGET:
+        if (!parse_number("--budget", optarg, 0, 1e6, &run->budget))
+            return false;
+        run->budget *= 60;
+        return true;
+    case OPT_TIMEOUT:
+        if (!parse_count("--timeout", optarg, 1, 1000000, &number))
+            return false;
+        run->plan.build.limits.seconds = (double)number;
+        return true;
+    case OPT_MEMORY:
+        if (!parse_count("--memory", optarg, 16, 1L << 40, &number))
+            return false;
+        run->plan.build.limits.memory_bytes = (int64_t)number << 20;
         return true;
     case 'q':
         return run->plan.quick = true;
@@ -210,67 +245,106 @@ static void add_models(Run *run, int count, char *const *names)
 
 /* ---- running ---------------------------------------------------------- */
 
+/* Shorter than a budget needs, so that the last model fits as well. */
+static const double budget_share = 0.5;
+static const double least_pair_seconds = 5, most_pair_seconds = 60;
+
+/* Of what the budget leaves for each model to come, comparing gets a
+ * share. */
+static void share_budget(Run *run, int index)
+{
+    PairPlan *pair = &run->plan.build.pair;
+    pair->most_seconds = most_pair_seconds;
+    if (run->budget <= 0)
+        return;
+    double left = run->budget - progress_elapsed(run->progress);
+    double each = budget_share * left / (run->models.count - index);
+    pair->most_seconds =
+        fmax(least_pair_seconds, fmin(each, most_pair_seconds));
+}
+
+static bool is_over_budget(const Run *run)
+{
+    return run->budget > 0 && progress_elapsed(run->progress) > run->budget;
+}
+
+static void on_phase(void *user, const char *phase)
+{
+    progress_phase(((Run *)user)->progress, phase);
+}
+
 static void measure_one(Run *run, int index, ModelResult *result)
 {
     const char *model = run->models.data[index];
-    fprintf(stderr, "[%d/%d] %s ...", index + 1, run->models.count, model);
-    fflush(stderr);
-    char *work = make_temp_folder(run->arena);
-    if (!work) {
-        *result =
-            (ModelResult){.model = model, .label = model, .mode_count = 1};
-        result->modes[0] = (ModeResult){.mode = "-",
-                                        .status = MODE_BROKEN,
-                                        .reason = "no temporary folder"};
+    if (is_over_budget(run)) {
+        model_result_init(model, &run->plan, CASE_SKIPPED,
+                          arena_printf(run->arena,
+                                       "the budget of %g minutes is used up",
+                                       run->budget / 60),
+                          result);
         return;
     }
+    char *work = make_temp_folder(run->arena);
+    if (!work) {
+        model_result_init(model, &run->plan, CASE_CRASHED,
+                          "no temporary folder", result);
+        return;
+    }
+    share_budget(run, index);
     measure_model(run->arena, model, &run->plan, work, result);
     remove_temp_folder(work);
-    const char *verdict = "ok";
-    for (int i = 0; i < result->mode_count; i++)
-        if (result->modes[i].status != MODE_OK)
-            verdict = mode_status_name(result->modes[i].status);
-    fprintf(stderr, " %s, %.1f s\n", verdict, result->seconds);
+}
+
+static const char *verdict_of_model(Arena *arena, const ModelResult *r)
+{
+    const char *text = "";
+    for (int i = 0; i < r->mode_count; i++)
+        text = arena_printf(arena, "%s%s%s %s", text, i ? ", " : "",
+                            r->modes[i].mode,
+                            case_status_name(r->modes[i].status));
+    return text;
 }
 
 static int exit_code(const ModelResult *models, int count)
 {
     int code = EXIT_FINE;
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
+        if (models[i].has_comparison && models[i].comparison.pair.failed)
+            code = EXIT_FAILED_CHECK;
         for (int k = 0; k < models[i].mode_count; k++) {
-            ModeStatus status = models[i].modes[k].status;
-            if (status == MODE_REFUSED)
+            CaseStatus status = models[i].modes[k].status;
+            if (status == CASE_REFUSED)
                 return EXIT_BAD_INPUT;
-            if (status != MODE_OK)
+            if (status != CASE_OK && status != CASE_SKIPPED)
                 code = EXIT_FAILED_CHECK;
         }
+    }
     return code;
 }
 
-static int run_models(Run *run)
+/* What each model took when it was last measured here. */
+static void expect_times(Run *run, const ResultsContext *context)
 {
-    const char *config = arena_printf(
-        run->arena, "%s-t%d%s", run->target ? run->target : "native",
-        run->plan.threads, run->plan.quick ? "-quick" : "");
-    json_t *machine = fingerprint_machine();
-    Str error = {0};
-    json_t *peak = launch_peak(run->arena, run->plan.threads, &error);
-    if (!peak)
-        bad_input("assay-run --peak: %s", str_text(&error));
-    int count = run->models.count;
-    ModelResult *results = ARENA_ARRAY(run->arena, ModelResult, count);
-    for (int i = 0; i < count; i++)
-        measure_one(run, i, &results[i]);
-    json_t *document = results_json(run->arena, &run->plan, config, machine,
-                                    peak, results, count);
-    if (run->json) {
-        json_dumpf(document, stdout, JSON_INDENT(1));
-        putchar('\n');
-    } else {
-        results_print_table(run->arena, stdout, results, count);
+    json_t *last = results_newest(run->arena, run->results, context);
+    size_t k;
+    json_t *c;
+    for (int i = 0; i < run->models.count; i++) {
+        double seconds = 0;
+        json_array_foreach(json_object_get(last, "cases"), k, c)
+        {
+            const char *model = json_string_value(json_object_get(c, "model"));
+            if (model && !strcmp(model, run->models.data[i]))
+                seconds += json_number_value(json_object_get(c, "seconds"));
+        }
+        progress_expect(run->progress, i, seconds);
     }
-    int code = exit_code(results, count);
-    error.length = 0;
+    json_decref(last);
+}
+
+static int store_results(Run *run, const json_t *document)
+{
+    Str error = {0};
+    int code = EXIT_FINE;
     const char *path =
         results_store(run->arena, run->results, document, &error);
     if (path)
@@ -278,17 +352,76 @@ static int run_models(Run *run)
     else
         code = bad_input("%s", str_text(&error));
     str_free(&error);
+    return code;
+}
+
+static int run_models(Run *run)
+{
+    json_t *machine = fingerprint_machine();
+    Str error = {0};
+    int threads = run->plan.build.threads;
+    json_t *peak = launch_peak(run->arena, threads, &error);
+    if (!peak)
+        bad_input("assay-run --peak: %s", str_text(&error));
+    str_free(&error);
+    ResultsContext context = {.suite = "models",
+                              .target = run->target,
+                              .threads = threads,
+                              .quick = run->plan.quick,
+                              .machine = machine,
+                              .peak = peak};
+    json_t *document = results_new(run->arena, &context);
+    int count = run->models.count;
+    ModelResult *results = ARENA_ARRAY(run->arena, ModelResult, count);
+    run->plan.peak = peak;
+    run->progress = progress_new(run->arena, count);
+    expect_times(run, &context);
+    for (int i = 0; i < count; i++) {
+        progress_begin(run->progress, i, run->models.data[i]);
+        measure_one(run, i, &results[i]);
+        progress_end(run->progress, verdict_of_model(run->arena, &results[i]));
+        results_add_model(document, &results[i]);
+    }
+    int code = exit_code(results, count);
+    if (run->json) {
+        json_dumpf(document, stdout, JSON_INDENT(1));
+        putchar('\n');
+    } else {
+        table_print(run->arena, stdout, results, count);
+    }
+    fflush(stdout);
+    int stored = store_results(run, document);
+    for (int i = 0; i < count; i++)
+        model_result_free(&results[i]);
     json_decref(document);
     json_decref(machine);
     json_decref(peak);
-    return code;
+    return stored ? stored : code;
+}
+
+static void set_defaults(Run *run)
+{
+    run->plan.on_phase = on_phase;
+    run->plan.user = run;
+    set_modes(run, "fused,unfused");
+}
+
+/* After the options. */
+static void complete_plan(Run *run)
+{
+    vec_push(run->arena, &run->compile_args, NULL);
+    run->plan.compile_args = run->compile_args.data;
+    build_plan_init(&run->plan.build, run->plan.quick);
+    if (!run->results)
+        run->results =
+            arena_printf(run->arena, "%s/results", project_folder(run->arena));
 }
 
 int cmd_run(int argc, char **argv)
 {
     Run run = {.arena = arena_new()};
     compile_options_init(&run.dims);
-    set_modes(&run, "fused,unfused");
+    set_defaults(&run);
     int c;
     while ((c = getopt_long(argc, argv, "t:qh", long_options, NULL)) != -1) {
         if (c == 'h')
@@ -299,13 +432,7 @@ int cmd_run(int argc, char **argv)
     if (optind == argc)
         return fputs(usage, stderr), EXIT_BAD_INPUT;
     add_models(&run, argc - optind, argv + optind);
-    vec_push(run.arena, &run.compile_args, NULL);
-    run.plan.compile_args = run.compile_args.data;
-    if (!run.plan.threads)
-        run.plan.threads = pool_physical_cores(NULL, 0);
-    if (!run.results)
-        run.results =
-            arena_printf(run.arena, "%s/results", project_folder(run.arena));
+    complete_plan(&run);
     int code = check_request(&run) ? run_models(&run) : EXIT_BAD_INPUT;
     arena_free(run.arena);
     return code;

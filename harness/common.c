@@ -1,11 +1,14 @@
 #include "harness/common.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -105,17 +108,6 @@ bool make_folders(const char *path)
     return ok;
 }
 
-char *make_temp_folder(Arena *arena)
-{
-    const char *parent = getenv("TMPDIR");
-    char *path = arena_printf(arena, "%s/assay-XXXXXX",
-                              parent && *parent ? parent : "/tmp");
-    if (!mkdtemp(path))
-        return NULL;
-    cleanup_add_path(path);
-    return path;
-}
-
 static int remove_entry(const char *path, const struct stat *info, int flag,
                         struct FTW *ftw)
 {
@@ -127,6 +119,60 @@ void remove_temp_folder(const char *path)
 {
     nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     cleanup_forget_path(path);
+}
+
+static const char lock_name[] = ".lock";
+enum { GRACE = 60 }; /* seconds that a folder may be there without a lock */
+
+/* Its owner holds the lock while it lives, however it ends. */
+static int lock_folder(Arena *arena, const char *path)
+{
+    int fd = open(arena_printf(arena, "%s/%s", path, lock_name),
+                  O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB)) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+/* Left by a process that was killed. */
+static bool is_orphan(Arena *arena, const char *path)
+{
+    struct stat info;
+    if (lstat(path, &info) || !S_ISDIR(info.st_mode) ||
+        info.st_uid != geteuid() || time(NULL) - info.st_mtime < GRACE)
+        return false;
+    int fd = lock_folder(arena, path);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+static void remove_orphans(Arena *arena, const char *parent)
+{
+    DIR *dir = opendir(parent);
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        if (strncmp(e->d_name, "assay-", 6))
+            continue;
+        const char *path = arena_printf(arena, "%s/%s", parent, e->d_name);
+        if (is_orphan(arena, path))
+            remove_temp_folder(path);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+char *make_temp_folder(Arena *arena)
+{
+    const char *tmp = getenv("TMPDIR");
+    const char *parent = tmp && *tmp ? tmp : "/tmp";
+    remove_orphans(arena, parent);
+    char *path = arena_printf(arena, "%s/assay-XXXXXX", parent);
+    if (!mkdtemp(path))
+        return NULL;
+    cleanup_add_locked(path, lock_folder(arena, path));
+    return path;
 }
 
 /* ---- files ------------------------------------------------------------ */
@@ -143,46 +189,6 @@ bool write_file(const char *path, const char *text, size_t size, Str *error)
     if (!ok)
         str_addf(error, "cannot write %s: %s\n", path, strerror(errno));
     return ok;
-}
-
-/* ---- children --------------------------------------------------------- */
-
-json_t *run_json(const char *const *argv, double timeout, int *code,
-                 Str *failure)
-{
-    Str out = {0}, err = {0};
-    ProcessResult result;
-    json_t *report = NULL;
-    if (code)
-        *code = -1;
-    if (!process_run(argv, &out, &err, timeout, &result)) {
-        str_addf(failure, "%s: %s", argv[0], strerror(errno));
-    } else {
-        if (code)
-            *code = result.exit_code;
-        if (result.exit_code == EXIT_FINE || (code && out.length))
-            report = json_loads(str_text(&out), 0, NULL);
-        if (result.exit_code == EXIT_BAD_INPUT && err.length) {
-            /* The program says what is wrong; its name is no help. */
-            const char *text = str_text(&err);
-            size_t skip = strcspn(text, ":\n");
-            bool is_name = !strncmp(text, "assay", 5) && text[skip] == ':';
-            str_add(failure, is_name
-                                 ? text + skip + 1 + (text[skip + 1] == ' ')
-                                 : text);
-        } else if (result.exit_code || !report) {
-            process_describe(failure, &result);
-            if (!result.exit_code)
-                str_add(failure, ", no report");
-            if (err.length)
-                str_addf(failure, ": %s", str_text(&err));
-        }
-    }
-    while (failure->length && failure->data[failure->length - 1] == '\n')
-        failure->data[--failure->length] = 0;
-    str_free(&out);
-    str_free(&err);
-    return report;
 }
 
 /* ---- numbers ---------------------------------------------------------- */

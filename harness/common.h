@@ -2,8 +2,6 @@
 #ifndef ASSAY_HARNESS_COMMON_H
 #define ASSAY_HARNESS_COMMON_H
 
-#include <jansson.h>
-
 #include "base/arena.h"
 #include "base/str.h"
 
@@ -24,20 +22,14 @@ const char *data_path(Arena *arena, const char *name);
 
 /* Makes the folder and those above it. False with errno set. */
 bool make_folders(const char *path);
-/* A fresh folder under TMPDIR. NULL with errno set. */
+/* A fresh folder under TMPDIR, locked while this process lives; those of
+ * killed processes are removed. NULL with errno set. */
 char *make_temp_folder(Arena *arena);
 /* Removes a folder made by make_temp_folder with all that is in it. */
 void remove_temp_folder(const char *path);
 /* Writes beside `path`, syncs and renames: a killed run leaves the old file
  * or the new one. False with a line in `error`. */
 bool write_file(const char *path, const char *text, size_t size, Str *error);
-
-/* Runs argv[0] with its standard output parsed as JSON. NULL when it failed:
- * `failure` says how, with what it wrote to standard error, and `*code`
- * (may be NULL) is its exit code, or -1. A report that comes with another
- * exit code than 0 is given out too when `*code` is asked for. */
-json_t *run_json(const char *const *argv, double timeout, int *code,
-                 Str *failure);
 
 /* "1.23 MiB", "12.3 ms": three digits and a unit. */
 const char *format_bytes(Arena *arena, double bytes);

@@ -95,7 +95,7 @@ static double resampled_log_ratio(const CompareBlock *block, uint64_t *state)
     return sum / 2;
 }
 
-Ratio compare_ratio(const CompareBlock *blocks, int count)
+Ratio compare_ratio(const CompareBlock *blocks, int count, double level)
 {
     Ratio none = {NAN, NAN, NAN};
     if (count <= 0)
@@ -116,6 +116,29 @@ Ratio compare_ratio(const CompareBlock *blocks, int count)
         replicas[r] = drawn / count;
     }
     return (Ratio){exp(sum / count),
-                   exp(stats_percentile(replicas, REPLICAS, 0.025)),
-                   exp(stats_percentile(replicas, REPLICAS, 0.975))};
+                   exp(stats_percentile(replicas, REPLICAS, (1 - level) / 2)),
+                   exp(stats_percentile(replicas, REPLICAS, (1 + level) / 2))};
+}
+
+/* Less than this is of no use to anybody, and near what the layout of a
+ * program's memory does. */
+static const double margin = 1.01;
+
+const char *verdict_name(Verdict verdict)
+{
+    static const char *const names[VERDICT_COUNT] = {
+        "improved",       "regressed", "same",   "inconclusive",
+        "not-comparable", "broken",    "missing"};
+    return names[verdict];
+}
+
+Verdict verdict_of(Ratio ratio)
+{
+    if (!(ratio.low <= ratio.high))
+        return VERDICT_BROKEN;
+    if (ratio.low >= 1 / margin && ratio.high <= margin)
+        return VERDICT_SAME;
+    return ratio.low > 1    ? VERDICT_IMPROVED
+           : ratio.high < 1 ? VERDICT_REGRESSED
+                            : VERDICT_INCONCLUSIVE;
 }

@@ -21,13 +21,31 @@ typedef struct CompareBlock {
 } CompareBlock;
 
 typedef struct Ratio {
-    double value;     /* time of A over time of B: above 1, B is faster */
-    double low, high; /* 95 % interval */
+    double value; /* time of A over time of B: above 1, B is faster */
+    double low, high;
 } Ratio;
 
+/* What a ratio says of B, against A. */
+typedef enum Verdict {
+    VERDICT_IMPROVED,
+    VERDICT_REGRESSED,
+    VERDICT_SAME, /* within a margin of 1 % */
+    VERDICT_INCONCLUSIVE,
+    VERDICT_NOT_COMPARABLE, /* other machine, other benchmark */
+    VERDICT_BROKEN,         /* a side does not run */
+    VERDICT_MISSING,        /* a side is not there */
+    VERDICT_COUNT
+} Verdict;
+
+/* "improved", "regressed", ... */
+const char *verdict_name(Verdict verdict);
+/* One of the first four; VERDICT_BROKEN for NaN. */
+Verdict verdict_of(Ratio ratio);
+
 /* Estimates the ratio as the geometric mean over blocks of the ratio of
- * medians; the interval comes from resampling blocks, processes and
- * samples. Deterministic. All NaN when a process has no samples. */
-Ratio compare_ratio(const CompareBlock *blocks, int count);
+ * medians; the interval that holds `level` (as 0.95) of what resampling
+ * blocks, processes and samples gives. Deterministic. All NaN when a process
+ * has no samples. */
+Ratio compare_ratio(const CompareBlock *blocks, int count, double level);
 
 #endif

@@ -132,26 +132,26 @@ static void add_arguments(Arena *arena, Words *argv, const Target *target,
  * of the last, or of the one that failed its check. */
 static json_t *run_batches(Runner *r, const Launch *launch,
                            const char *const *argv, const char *work,
-                           int *code)
+                           ChildEnd *end)
 {
     json_t *report = NULL;
     for (int64_t chunk = 0; chunk < r->chunks; chunk++) {
         json_decref(report);
         report = write_inputs(r, work, chunk)
-                     ? run_json(argv, launch->timeout, code, r->error)
+                     ? child_json(argv, &launch->limits, end, r->error)
                      : NULL;
         if (report && !read_outputs(r, work, chunk)) {
             json_decref(report);
             report = NULL;
         }
-        if (!report || *code)
+        if (!report || end->exit_code)
             break;
     }
     return report;
 }
 
 static json_t *run_in(Arena *arena, const Target *target, const Launch *launch,
-                      const char *work, int *code, Str *failure)
+                      const char *work, ChildEnd *end, Str *failure)
 {
     ArtifactInfo info;
     AssayError error;
@@ -169,7 +169,7 @@ static json_t *run_in(Arena *arena, const Target *target, const Launch *launch,
     Words argv = {0};
     add_arguments(arena, &argv, target, program, launch->artifact, &info,
                   work);
-    json_t *report = run_batches(&r, launch, argv.data, work, code);
+    json_t *report = run_batches(&r, launch, argv.data, work, end);
     if (!report || !launch->output)
         return report;
     bool made = make_folders(launch->output);
@@ -182,15 +182,15 @@ static json_t *run_in(Arena *arena, const Target *target, const Launch *launch,
 }
 
 json_t *emulate_runner(Arena *arena, const Target *target,
-                       const Launch *launch, int *code, Str *failure)
+                       const Launch *launch, ChildEnd *end, Str *failure)
 {
-    *code = -1;
+    *end = (ChildEnd){CASE_CRASHED, -1, 0};
     char *work = make_temp_folder(arena);
     if (!work) {
         str_addf(failure, "no temporary folder: %s", strerror(errno));
         return NULL;
     }
-    json_t *report = run_in(arena, target, launch, work, code, failure);
+    json_t *report = run_in(arena, target, launch, work, end, failure);
     remove_temp_folder(work);
     return report;
 }

@@ -11,6 +11,6 @@ const Target *emulated_target(Arena *arena, const char *artifact);
 /* As launch_runner, for outputs only: times, taps and profiles of an
  * emulator say nothing. */
 json_t *emulate_runner(Arena *arena, const Target *target,
-                       const Launch *launch, int *code, Str *failure);
+                       const Launch *launch, ChildEnd *end, Str *failure);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/hash.h"
@@ -43,7 +44,8 @@ static json_t *first_line(const char *const *argv)
     Str out = {0}, err = {0};
     ProcessResult result;
     json_t *value = NULL;
-    if (process_run(argv, &out, &err, 10, &result) && !result.exit_code &&
+    ProcessLimits limits = {.seconds = 10};
+    if (process_run(argv, &out, &err, &limits, &result) && !result.exit_code &&
         out.length) {
         out.data[strcspn(out.data, "\n")] = 0;
         value = json_string(out.data);
@@ -118,23 +120,32 @@ const char *fingerprint_name(Arena *arena, const json_t *machine)
 
 /* ---- sources ---------------------------------------------------------- */
 
-const char *fingerprint_commit(Arena *arena)
+Source fingerprint_source(Arena *arena)
 {
     const char *folder = project_folder(arena);
-    const char *const head[] = {"git",        "-C",   folder, "rev-parse",
-                                "--short=12", "HEAD", NULL};
+    /* %ct: seconds, whatever the committer's time zone. */
+    const char *const head[] = {
+        "git", "-C", folder, "log", "-1", "--abbrev=12", "--format=%h %ct",
+        NULL};
     /* Results and reports are ignored by git and do not count. */
     const char *const changes[] = {"git",    "-C",          folder,
                                    "status", "--porcelain", NULL};
-    json_t *commit = first_line(head);
-    json_t *dirty = first_line(changes);
-    const char *text = json_string_value(commit);
-    /* No output at all, no changes, reads as unknown. */
-    bool clean = !strcmp(json_string_value(dirty), "unknown") ||
-                 !strcmp(text, "unknown");
-    const char *result =
-        arena_printf(arena, "%s%s", text, clean ? "" : "-dirty");
+    json_t *commit = first_line(head), *dirty = first_line(changes);
+    char *text = arena_strdup(arena, json_string_value(commit));
+    Source source = {.commit = text, .time = ""};
+    char *space = strchr(text, ' ');
+    if (space) {
+        *space = 0;
+        time_t seconds = (time_t)strtoll(space + 1, NULL, 10);
+        char stamp[32];
+        struct tm utc;
+        strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%SZ",
+                 gmtime_r(&seconds, &utc));
+        source.time = arena_strdup(arena, stamp);
+        /* No output at all, no changes, reads as unknown. */
+        source.dirty = strcmp(json_string_value(dirty), "unknown") != 0;
+    }
     json_decref(commit);
     json_decref(dirty);
-    return result;
+    return source;
 }

@@ -3,6 +3,7 @@
 #define ASSAY_HARNESS_FINGERPRINT_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "base/arena.h"
 
@@ -11,8 +12,12 @@
 json_t *fingerprint_machine(void);
 /* A folder name for it: "intel-xeon-processor-2c-1a2b3c4d". */
 const char *fingerprint_name(Arena *arena, const json_t *machine);
-/* The commit's first 12 digits, with "-dirty" when the tree has changes, or
- * "unknown" outside a repository. */
-const char *fingerprint_commit(Arena *arena);
+/* The sources. */
+typedef struct Source {
+    const char *commit; /* its first 12 digits; "unknown" outside a tree */
+    const char *time;   /* when it was committed, UTC, ISO 8601; or "" */
+    bool dirty;         /* the tree has changes */
+} Source;
+Source fingerprint_source(Arena *arena);
 
 #endif

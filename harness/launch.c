@@ -9,6 +9,8 @@
 
 typedef Vec(const char *) Words;
 
+enum { PEAK_TIMEOUT = 60 }; /* seconds */
+
 static void add_pair(Arena *arena, Words *argv, const char *option,
                      const char *value)
 {
@@ -21,7 +23,7 @@ static const char *runner_path(Arena *arena)
     return arena_printf(arena, "%s/assay-run", program_folder(arena));
 }
 
-static json_t *launch_host(Arena *arena, const Launch *l, int *code,
+static json_t *launch_host(Arena *arena, const Launch *l, ChildEnd *end,
                            Str *failure)
 {
     Words argv = {0};
@@ -39,6 +41,8 @@ static json_t *launch_host(Arena *arena, const Launch *l, int *code,
         add_pair(arena, &argv, "--taps", l->taps);
     if (l->check_twice)
         vec_push(arena, &argv, "--check-twice");
+    if (l->pair)
+        add_pair(arena, &argv, "--pair", l->pair);
     if (l->min_time > 0 || l->repeat)
         vec_push(arena, &argv, "--time");
     if (l->min_time > 0)
@@ -51,16 +55,16 @@ static json_t *launch_host(Arena *arena, const Launch *l, int *code,
         add_pair(arena, &argv, "--profile",
                  arena_printf(arena, "%d", l->profile));
     vec_push(arena, &argv, NULL);
-    return run_json(argv.data, l->timeout, code, failure);
+    return child_json(argv.data, &l->limits, end, failure);
 }
 
-json_t *launch_runner(Arena *arena, const Launch *launch, int *code,
+json_t *launch_runner(Arena *arena, const Launch *launch, ChildEnd *end,
                       Str *failure)
 {
     const Target *target = emulated_target(arena, launch->artifact);
     if (target)
-        return emulate_runner(arena, target, launch, code, failure);
-    return launch_host(arena, launch, code, failure);
+        return emulate_runner(arena, target, launch, end, failure);
+    return launch_host(arena, launch, end, failure);
 }
 
 json_t *launch_peak(Arena *arena, int threads, Str *failure)
@@ -70,5 +74,6 @@ json_t *launch_peak(Arena *arena, int threads, Str *failure)
         argv[2] = "--threads";
         argv[3] = arena_printf(arena, "%d", threads);
     }
-    return run_json(argv, 60, NULL, failure);
+    ProcessLimits limits = {.seconds = PEAK_TIMEOUT};
+    return child_json(argv, &limits, NULL, failure);
 }

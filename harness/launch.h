@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "harness/child.h"
 #include "runtime/runtime.h"
 
 typedef struct Launch {
@@ -20,15 +21,17 @@ typedef struct Launch {
     double min_time; /* above 0: measure for that long ... */
     int repeat;      /* ... or this many runs when above 0 */
     int profile;     /* runs; 0: none */
-    double timeout;  /* seconds; 0: none */
+    /* Another artifact of the same model, measured in turns with it in the
+     * same process; NULL: none. */
+    const char *pair;
+    ProcessLimits limits;
 } Launch;
 
-/* The runner's report, or NULL with a line in `failure`. A report that
- * comes with exit code 1 (a check failed) is given out. `*code` gets the
- * exit code, -1 when a signal ended it. */
-json_t *launch_runner(Arena *arena, const Launch *launch, int *code,
+/* The runner's report, as child_json gives it. */
+json_t *launch_runner(Arena *arena, const Launch *launch, ChildEnd *end,
                       Str *failure);
-/* FMA and bandwidth peak: the report of `assay-run --peak`. */
+/* FMA and bandwidth peak, Google Benchmark's context: the report of
+ * `assay-run --peak`. */
 json_t *launch_peak(Arena *arena, int threads, Str *failure);
 
 #endif

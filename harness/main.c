@@ -8,12 +8,14 @@
 
 static const Command commands[] = {
     {"run", "compile, check, measure and record models", cmd_run},
+    {"profile", "time and roofline of each kernel of a model", cmd_profile},
+    {"compare", "which of two builds is faster, and where", cmd_compare},
     {"compile", "compile a model to an artifact", cmd_compile},
     {"infer", "run a model on your own arrays", cmd_infer},
     {"check", "compare an artifact with the reference", cmd_check},
     {"inspect", "look inside: graph, loops, trace, LLVM IR, assembly, ...",
      cmd_inspect},
-    {"list", "models, operators, passes, targets", cmd_list},
+    {"list", "models, operators, passes, targets, metrics", cmd_list},
     {"report", "draw the stored results", cmd_report},
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };

@@ -5,11 +5,11 @@
 
 #include <jansson.h>
 
-#include "harness/compare.h"
+#include "harness/builds.h"
 #include "harness/options.h"
 #include "suites/suite.h"
 
-enum { MAX_MODES = 8, MAX_PROCESSES = 32 };
+enum { MAX_MODES = 8, MAX_REPORTS = 2 * PAIR_MOST_BLOCKS + 4 };
 
 /* What a user's own labelled data are; both NULL: the suite model's. */
 typedef struct LabelFiles {
@@ -20,33 +20,41 @@ typedef struct MeasurePlan {
     const char *modes[MAX_MODES];
     int mode_count;
     const char *const *compile_args; /* passed on; ends with NULL */
-    int threads;
     bool quick;
+    bool unscored; /* labelled data are not looked at */
     LabelFiles labels;
+    BuildPlan build;
+    const json_t *peak; /* report of `assay-run --peak`, or NULL */
+    /* Told what is being done to which mode, for progress; may be NULL. */
+    void (*on_phase)(void *user, const char *phase);
+    void *user;
 } MeasurePlan;
 
-typedef enum ModeStatus {
-    MODE_OK,
-    MODE_WRONG,  /* outputs or accuracy not as they must be */
-    MODE_BROKEN, /* crashed, or ran out of time */
-    MODE_REFUSED /* the model cannot be compiled: bad input */
-} ModeStatus;
+/* What labelled data say of a mode; all 0: it was not scored. */
+typedef struct Accuracy {
+    const char *name, *title; /* of the metric: "top1" and "top-1" */
+    double value;             /* 0..1 */
+    int examples;
+    double agreement; /* with the first mode that was scored, 0..1 */
+} Accuracy;
 
 typedef struct ModeResult {
     const char *mode, *artifact;
-    ModeStatus status;
-    const char *reason; /* unless MODE_OK */
-    double compile_seconds;
-    json_t *check; /* row of `assay check` */
-    Samples processes[MAX_PROCESSES];
-    int process_count;
-    double p50, p90, p99; /* seconds; NaN when not timed */
-    double flops;         /* of one run */
-    double peak_rss_kib, load_seconds;
-    int64_t arena_bytes, arena_bound, weight_bytes, code_bytes;
-    json_t *kernels, *steps;
-    double top1; /* NaN: no labelled data */
-    int examples;
+    CaseStatus status;
+    const char *reason; /* unless CASE_OK; or a note why it was not timed */
+    double seconds;     /* that the case took so far */
+    json_t *check;      /* row of `assay check` */
+    json_t *passes;     /* compile time by pass */
+    /* What each fresh process measured, as timing.h describes it. */
+    json_t *reports[MAX_REPORTS];
+    int report_count;
+    Samples processes[MAX_REPORTS]; /* their whole runs */
+    json_t *kernels, *steps, *high_water;
+    /* Seconds, bytes, shares; NaN when not measured. */
+    double compile, p50, p90, p99, first_run, load;
+    double flops, kernel_calls; /* of one run */
+    double arena_bytes, arena_bound, weight_bytes, code_bytes, peak_rss_bytes;
+    Accuracy accuracy;
 } ModeResult;
 
 typedef struct ModelResult {
@@ -54,20 +62,24 @@ typedef struct ModelResult {
     const char *label; /* a file's name without its folder */
     ModeResult modes[MAX_MODES];
     int mode_count;
-    bool has_ratio;
-    Ratio ratio; /* time unfused / time fused */
-    int blocks, blocks_repeated;
-    int blocks_disturbed;       /* that stayed so when measured again */
+    bool has_comparison;
+    Comparison comparison;      /* unfused with fused */
     double fma_gflops;          /* best calibration beside the measurements */
     const char *labels_missing; /* why there is no accuracy, or NULL */
     double seconds;
 } ModelResult;
 
-const char *mode_status_name(ModeStatus status);
-
+/* The first fault of a case is the one to look at: others are dropped. */
+void mode_fail(Arena *arena, ModeResult *mode, CaseStatus status,
+               const char *reason);
+/* A result whose cases are all `status`, for want of a measurement. */
+void model_result_init(const char *model, const MeasurePlan *plan,
+                       CaseStatus status, const char *reason,
+                       ModelResult *result);
 /* Measures one model; `work` is an empty folder. Never fails: what went
  * wrong is in the result. */
 void measure_model(Arena *arena, const char *model, const MeasurePlan *plan,
                    const char *work, ModelResult *result);
+void model_result_free(ModelResult *result);
 
 #endif

@@ -26,6 +26,18 @@ bool take_format(const char *text, bool *json)
     return false;
 }
 
+bool parse_number(const char *option, const char *text, double low,
+                  double high, double *value)
+{
+    char *end;
+    *value = strtod(text, &end);
+    if (end != text && !*end && *value > low && *value <= high)
+        return true;
+    bad_input("%s %s: give a number above %g, at most %g", option, text, low,
+              high);
+    return false;
+}
+
 bool parse_count(const char *option, const char *text, long low, long high,
                  long *value)
 {

@@ -86,6 +86,9 @@ bool inputs_are_distinct(const char *const *inputs, int count);
 /* Whole number within bounds, or a report and false. */
 bool parse_count(const char *option, const char *text, long low, long high,
                  long *value);
+/* The same for any number, above `low` and up to `high`. */
+bool parse_number(const char *option, const char *text, double low,
+                  double high, double *value);
 
 /* Loads a suite model (NAME or NAME@PARAMS) or an ONNX file. False when it
  * cannot, reported. */

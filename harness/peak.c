@@ -6,10 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "targets/cpu.h"
 
-enum { CHAINS = 12, ROUNDS = 20000 };
+enum {
+    CHAINS = 12,
+    ROUNDS = 20000,
+    MEMORY_LEAST = 64 << 20, /* bytes a thread that no cache holds */
+    MEMORY_MOST = 256 << 20
+};
 
 typedef double (*FmaLoop)(int rounds); /* returns operations done */
 
@@ -129,50 +135,143 @@ double peak_fma(Pool *pool, double seconds, double *mean)
     return best * 1e-9;
 }
 
-enum { BLOCK = 64 << 20 }; /* bytes a thread, past any private cache */
+/* ---- bandwidth -------------------------------------------------------- */
+
+/* Reads `bytes` (a multiple of 512) once; what comes out depends on all. */
+typedef uint64_t (*ReadLoop)(const char *data, int64_t bytes);
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f"))) static uint64_t
+read_avx512(const char *data, int64_t bytes)
+{
+    __m512i sum[4] = {_mm512_setzero_si512()};
+    for (int k = 1; k < 4; k++)
+        sum[k] = sum[0];
+    for (int64_t i = 0; i < bytes; i += 512)
+#pragma GCC unroll 8
+        for (int k = 0; k < 8; k++)
+            sum[k % 4] = _mm512_xor_si512(
+                sum[k % 4], _mm512_load_si512(data + i + (int64_t)k * 64));
+    sum[0] = _mm512_xor_si512(_mm512_xor_si512(sum[0], sum[1]),
+                              _mm512_xor_si512(sum[2], sum[3]));
+    return (uint64_t)_mm_cvtsi128_si64(_mm512_castsi512_si128(sum[0]));
+}
+
+__attribute__((target("avx2"))) static uint64_t read_avx2(const char *data,
+                                                          int64_t bytes)
+{
+    __m256i sum[4] = {_mm256_setzero_si256()};
+    for (int k = 1; k < 4; k++)
+        sum[k] = sum[0];
+    for (int64_t i = 0; i < bytes; i += 256)
+#pragma GCC unroll 8
+        for (int k = 0; k < 8; k++)
+            sum[k % 4] = _mm256_xor_si256(
+                sum[k % 4],
+                _mm256_load_si256((const __m256i *)(data + i) + k));
+    sum[0] = _mm256_xor_si256(_mm256_xor_si256(sum[0], sum[1]),
+                              _mm256_xor_si256(sum[2], sum[3]));
+    return (uint64_t)_mm_cvtsi128_si64(_mm256_castsi256_si128(sum[0]));
+}
+#endif
+
+static uint64_t read_generic(const char *data, int64_t bytes)
+{
+    typedef uint64_t Lane __attribute__((vector_size(16)));
+    const Lane *lane = (const Lane *)data;
+    Lane sum[4] = {{0}};
+    for (int64_t i = 0; i < bytes / 16; i += 4)
+        for (int k = 0; k < 4; k++)
+            sum[k] ^= lane[i + k];
+    sum[0] ^= sum[1] ^ sum[2] ^ sum[3];
+    return sum[0][0];
+}
+
+static ReadLoop choose_read(void)
+{
+#if defined(__x86_64__)
+    if (cpu_has_flag("avx512f"))
+        return read_avx512;
+    if (cpu_has_flag("avx2"))
+        return read_avx2;
+#endif
+    return read_generic;
+}
 
 typedef struct ReadTask {
+    ReadLoop loop;
     const char *data;
-    uint64_t sums[1024];
+    int64_t bytes;  /* a thread */
+    int64_t repeat; /* so that starting the threads costs nothing beside it */
+    uint64_t sums[PEAK_MAX_THREADS];
 } ReadTask;
 
 static void read_task(void *context, int64_t begin, int64_t end)
 {
     ReadTask *task = context;
-    for (int64_t t = begin; t < end; t++) {
-        typedef uint64_t Lane __attribute__((vector_size(64)));
-        const Lane *lane = (const Lane *)(task->data + t * BLOCK);
-        Lane sum[4] = {{0}};
-        for (size_t i = 0; i < BLOCK / sizeof(Lane); i += 4)
-            for (int k = 0; k < 4; k++)
-                sum[k] += lane[i + (size_t)k];
-        for (int k = 1; k < 4; k++)
-            sum[0] += sum[k];
-        task->sums[t] = sum[0][0]; /* so that the reads have a use */
-    }
+    for (int64_t t = begin; t < end; t++)
+        for (int64_t r = 0; r < task->repeat; r++)
+            task->sums[t] +=
+                task->loop(task->data + t * task->bytes, task->bytes);
 }
 
-double peak_read_bandwidth(Pool *pool, double seconds)
+double peak_read_bandwidth(Pool *pool, int64_t bytes, double seconds)
 {
+    enum { LEAST = 16 << 20, GRAIN = 512 };
     int threads = pool_threads(pool);
-    size_t bytes = (size_t)threads * BLOCK;
-    char *data = threads <= 1024 ? aligned_alloc(64, bytes) : NULL;
+    bytes = bytes / GRAIN * GRAIN;
+    size_t total = (size_t)threads * (size_t)bytes;
+    char *data =
+        threads <= PEAK_MAX_THREADS && total ? aligned_alloc(64, total) : NULL;
     ReadTask *task = calloc(1, sizeof *task);
     if (!data || !task) {
         free(data);
         free(task);
         return 0;
     }
-    memset(data, 1, bytes);
+    memset(data, 1, total);
+    task->loop = choose_read();
     task->data = data;
+    task->bytes = bytes;
+    task->repeat = bytes < LEAST ? LEAST / bytes : 1;
     double best = 0, end = now() + seconds;
     do {
         double start = now();
         pool_parallel_for(pool, read_task, task, threads);
-        double rate = (double)bytes / (now() - start);
+        double rate = (double)total * (double)task->repeat / (now() - start);
         best = rate > best ? rate : best;
     } while (now() < end);
     free(data);
     free(task);
     return best * 1e-9;
+}
+
+static int64_t cache_bytes(int name)
+{
+    long bytes = sysconf(name);
+    return bytes > 0 ? bytes : 0;
+}
+
+int peak_levels(Pool *pool, PeakLevel levels[PEAK_LEVELS])
+{
+    int64_t threads = pool_threads(pool), last = 0;
+    int64_t l1 = cache_bytes(_SC_LEVEL1_DCACHE_SIZE);
+    int64_t l2 = cache_bytes(_SC_LEVEL2_CACHE_SIZE);
+    int64_t l3 = cache_bytes(_SC_LEVEL3_CACHE_SIZE) / threads;
+    /* Half of a cache: the rest is for what else is live. */
+    PeakLevel all[PEAK_LEVELS] = {{"L1", l1 / 2, 0},
+                                  {"L2", l2 / 2, 0},
+                                  {"L3", l3 / 2, 0},
+                                  {"memory", 0, 0}};
+    int64_t beyond = 2 * l3 > MEMORY_LEAST ? 2 * l3 : MEMORY_LEAST;
+    all[3].bytes = beyond < MEMORY_MOST ? beyond : MEMORY_MOST;
+    int count = 0;
+    for (int i = 0; i < PEAK_LEVELS; i++) {
+        if (all[i].bytes <= last)
+            continue; /* a cache that is not there, or does not say so */
+        last = all[i].bytes;
+        levels[count] = all[i];
+        levels[count++].gbps = peak_read_bandwidth(pool, last, 0.1);
+    }
+    return count;
 }

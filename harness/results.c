@@ -1,5 +1,6 @@
 #include "harness/results.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,73 +10,9 @@
 
 #include "harness/common.h"
 #include "harness/fingerprint.h"
+#include "harness/metric.h"
 
-/* ---- JSON ------------------------------------------------------------- */
-
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
-static json_t *samples_json(const ModeResult *m)
-{
-    json_t *processes = json_array();
-    for (int i = 0; i < m->process_count; i++) {
-        json_t *list = json_array();
-        for (int k = 0; k < m->processes[i].count; k++)
-            json_array_append_new(list, json_real(m->processes[i].seconds[k]));
-        json_array_append_new(processes, list);
-    }
-    return processes;
-}
-
-/* Sets a value unless it is NULL, keeping the original reference. */
-static void set_shared(json_t *object, const char *key, json_t *value)
-{
-    if (value)
-        json_object_set(object, key, value);
-}
-
-static json_t *mode_json(const ModelResult *r, const ModeResult *m)
-{
-    json_t *o = json_object();
-    json_object_set_new(o, "model", json_string(r->label));
-    json_object_set_new(o, "mode", json_string(m->mode));
-    json_object_set_new(o, "status", json_string(mode_status_name(m->status)));
-    if (m->reason)
-        json_object_set_new(o, "reason", json_string(m->reason));
-    json_object_set_new(o, "compile_seconds", number(m->compile_seconds));
-    json_object_set_new(o, "p50", number(m->p50));
-    json_object_set_new(o, "p90", number(m->p90));
-    json_object_set_new(o, "p99", number(m->p99));
-    json_object_set_new(o, "samples", samples_json(m));
-    json_object_set_new(o, "flops", number(m->flops));
-    json_object_set_new(o, "fma_gflops", number(r->fma_gflops));
-    json_object_set_new(o, "peak_share",
-                        number(m->flops / m->p50 / (r->fma_gflops * 1e9)));
-    json_object_set_new(o, "arena_bytes", json_integer(m->arena_bytes));
-    json_object_set_new(o, "arena_bound", json_integer(m->arena_bound));
-    json_object_set_new(o, "weight_bytes", json_integer(m->weight_bytes));
-    json_object_set_new(o, "code_bytes", json_integer(m->code_bytes));
-    json_object_set_new(o, "peak_rss_kib", number(m->peak_rss_kib));
-    json_object_set_new(o, "load_seconds", number(m->load_seconds));
-    json_object_set_new(o, "top1", number(m->top1));
-    json_object_set_new(o, "examples", json_integer(m->examples));
-    set_shared(o, "check", m->check);
-    set_shared(o, "kernels", m->kernels);
-    set_shared(o, "steps", m->steps);
-    return o;
-}
-
-static json_t *ratio_json(const ModelResult *r)
-{
-    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:i, s:i, s:i}", "model",
-                     r->label, "slow", "unfused", "fast", "fused", "ratio",
-                     number(r->ratio.value), "low", number(r->ratio.low),
-                     "high", number(r->ratio.high), "blocks", r->blocks,
-                     "blocks_repeated", r->blocks_repeated, "blocks_disturbed",
-                     r->blocks_disturbed);
-}
+/* ---- context ---------------------------------------------------------- */
 
 static json_t *time_json(void)
 {
@@ -86,31 +23,196 @@ static json_t *time_json(void)
     return json_string(text);
 }
 
-json_t *results_json(Arena *arena, const MeasurePlan *plan, const char *config,
-                     const json_t *machine, const json_t *peak,
-                     ModelResult *models, int count)
+const char *results_config(Arena *arena, const ResultsContext *c)
 {
-    json_t *root = json_object();
-    json_object_set_new(root, "format", json_integer(RESULTS_FORMAT));
-    json_object_set_new(root, "commit",
-                        json_string(fingerprint_commit(arena)));
-    json_object_set_new(root, "config", json_string(config));
-    json_object_set_new(root, "quick", json_boolean(plan->quick));
-    json_object_set_new(root, "time", time_json());
-    json_object_set_new(root, "machine", json_deep_copy(machine));
-    json_object_set_new(root, "peak",
-                        peak ? json_deep_copy(peak) : json_null());
-    json_t *rows = json_array(), *ratios = json_array();
-    for (int i = 0; i < count; i++) {
-        for (int k = 0; k < models[i].mode_count; k++)
-            json_array_append_new(rows,
-                                  mode_json(&models[i], &models[i].modes[k]));
-        if (models[i].has_ratio)
-            json_array_append_new(ratios, ratio_json(&models[i]));
+    return arena_printf(arena, "%s%s-t%d%s",
+                        strcmp(c->suite, "kernels") ? "" : "kernels-",
+                        c->target ? c->target : "native", c->threads,
+                        c->quick ? "-quick" : "");
+}
+
+static json_t *peak_json(const json_t *peak)
+{
+    json_t *copy = json_deep_copy(peak);
+    json_object_del(copy, "context");
+    return copy ? copy : json_null();
+}
+
+static json_t *context_json(Arena *arena, const ResultsContext *c)
+{
+    Source source = fingerprint_source(arena);
+    /* Google Benchmark's own fields first. */
+    json_t *o = json_deep_copy(json_object_get(c->peak, "context"));
+    o = o ? o : json_object();
+    json_object_set_new(o, "assay_schema", json_integer(RESULTS_SCHEMA));
+    json_object_set_new(o, "suite", json_string(c->suite));
+    json_object_set_new(o, "commit", json_string(source.commit));
+    json_object_set_new(o, "commit_time", json_string(source.time));
+    json_object_set_new(o, "dirty", json_boolean(source.dirty));
+    json_object_set_new(o, "config", json_string(results_config(arena, c)));
+    json_object_set_new(o, "target",
+                        json_string(c->target ? c->target : "native"));
+    json_object_set_new(o, "threads", json_integer(c->threads));
+    json_object_set_new(o, "quick", json_boolean(c->quick));
+    json_object_set_new(o, "time", time_json());
+    json_object_set_new(o, "machine", json_deep_copy(c->machine));
+    json_object_set_new(o, "peak", peak_json(c->peak));
+    return o;
+}
+
+static json_t *metrics_json(void)
+{
+    json_t *list = json_array();
+    for (const Metric *m = metrics(); m->name; m++)
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:s, s:s}", "name", m->name, "title",
+                            m->title, "unit", m->unit, "better", m->better));
+    return list;
+}
+
+json_t *results_new(Arena *arena, const ResultsContext *context)
+{
+    return json_pack("{s:o, s:o, s:[], s:[], s:[]}", "context",
+                     context_json(arena, context), "metrics", metrics_json(),
+                     "benchmarks", "cases", "comparisons");
+}
+
+/* ---- cases ------------------------------------------------------------ */
+
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+/* Sets a value unless it is NULL, keeping the original reference. */
+static void set_shared(json_t *object, const char *key, json_t *value)
+{
+    if (value)
+        json_object_set(object, key, value);
+}
+
+static json_t *values_json(const ModelResult *r, const ModeResult *m)
+{
+    json_t *o = json_object();
+    for (const Metric *metric = metrics(); metric->name; metric++)
+        json_object_set_new(o, metric->name, number(metric->probe(r, m)));
+    return o;
+}
+
+static json_t *samples_json(const ModeResult *m)
+{
+    json_t *processes = json_array();
+    for (int i = 0; i < m->report_count; i++) {
+        json_t *list = json_array();
+        for (int k = 0; k < m->processes[i].count; k++)
+            json_array_append_new(list, json_real(m->processes[i].seconds[k]));
+        json_array_append_new(processes, list);
     }
-    json_object_set_new(root, "results", rows);
-    json_object_set_new(root, "ratios", ratios);
-    return root;
+    return processes;
+}
+
+static json_t *case_json(const json_t *context, const ModelResult *r,
+                         const ModeResult *m)
+{
+    json_t *o = json_object();
+    json_object_set_new(o, "name", json_sprintf("%s/%s", r->label, m->mode));
+    json_object_set_new(o, "model", json_string(r->label));
+    json_object_set_new(o, "mode", json_string(m->mode));
+    set_shared(o, "target", json_object_get(context, "target"));
+    set_shared(o, "threads", json_object_get(context, "threads"));
+    json_object_set_new(o, "status", json_string(case_status_name(m->status)));
+    if (m->reason)
+        json_object_set_new(o, "reason", json_string(m->reason));
+    json_object_set_new(o, "seconds", number(m->seconds));
+    json_object_set_new(o, "values", values_json(r, m));
+    json_object_set_new(o, "samples", samples_json(m));
+    set_shared(o, "passes", m->passes);
+    set_shared(o, "check", m->check);
+    set_shared(o, "kernels", m->kernels);
+    set_shared(o, "steps", m->steps);
+    set_shared(o, "high_water", m->high_water);
+    return o;
+}
+
+/* ---- Google Benchmark's rows ------------------------------------------ */
+
+static json_t *bench_row(const json_t *the_case, const char *run_type)
+{
+    const char *name = json_string_value(json_object_get(the_case, "name"));
+    json_t *row = json_pack("{s:s, s:s, s:s, s:O, s:O, s:O, s:O, s:O}", "name",
+                            name, "run_name", name, "run_type", run_type,
+                            "threads", json_object_get(the_case, "threads"),
+                            "model", json_object_get(the_case, "model"),
+                            "mode", json_object_get(the_case, "mode"),
+                            "target", json_object_get(the_case, "target"),
+                            "status", json_object_get(the_case, "status"));
+    return row;
+}
+
+static void set_time(json_t *row, double seconds, int iterations)
+{
+    json_object_set_new(row, "iterations", json_integer(iterations));
+    json_object_set_new(row, "real_time", number(seconds * 1e3));
+    /* Of one thread that works all the time, the two are the same. */
+    json_object_set_new(row, "cpu_time", number(seconds * 1e3));
+    json_object_set_new(row, "time_unit", json_string("ms"));
+}
+
+static void add_aggregate(json_t *rows, const json_t *the_case,
+                          const char *aggregate, double seconds, int processes)
+{
+    json_t *row = bench_row(the_case, "aggregate");
+    json_object_set_new(
+        row, "name",
+        json_sprintf("%s_%s",
+                     json_string_value(json_object_get(the_case, "name")),
+                     aggregate));
+    json_object_set_new(row, "aggregate_name", json_string(aggregate));
+    json_object_set_new(row, "repetitions", json_integer(processes));
+    set_time(row, seconds, processes);
+    json_array_append_new(rows, row);
+}
+
+static void add_bench_rows(json_t *rows, const json_t *the_case,
+                           const ModeResult *m)
+{
+    if (m->status != CASE_OK) {
+        json_t *row = bench_row(the_case, "iteration");
+        json_object_set_new(row, "error_occurred", json_true());
+        json_object_set_new(row, "error_message",
+                            json_string(m->reason ? m->reason : ""));
+        set_time(row, 0, 0);
+        json_array_append_new(rows, row);
+        return;
+    }
+    for (int i = 0; i < m->report_count; i++) {
+        json_t *row = bench_row(the_case, "iteration");
+        json_object_set_new(row, "repetitions", json_integer(m->report_count));
+        json_object_set_new(row, "repetition_index", json_integer(i));
+        set_time(row,
+                 stats_median(m->processes[i].seconds, m->processes[i].count),
+                 m->processes[i].count);
+        json_array_append_new(rows, row);
+    }
+    if (!m->report_count)
+        return;
+    add_aggregate(rows, the_case, "median", m->p50, m->report_count);
+    add_aggregate(rows, the_case, "p90", m->p90, m->report_count);
+    add_aggregate(rows, the_case, "p99", m->p99, m->report_count);
+}
+
+void results_add_model(json_t *results, const ModelResult *r)
+{
+    const json_t *context = json_object_get(results, "context");
+    for (int i = 0; i < r->mode_count; i++) {
+        json_t *the_case = case_json(context, r, &r->modes[i]);
+        json_array_append_new(json_object_get(results, "cases"), the_case);
+        add_bench_rows(json_object_get(results, "benchmarks"), the_case,
+                       &r->modes[i]);
+    }
+    if (r->has_comparison)
+        json_array_append_new(json_object_get(results, "comparisons"),
+                              comparison_json(r->label, &r->comparison));
 }
 
 /* ---- storing ---------------------------------------------------------- */
@@ -127,12 +229,19 @@ static bool store(const char *path, const json_t *value, Str *error)
     return ok;
 }
 
+static const char *machine_folder(Arena *arena, const char *folder,
+                                  const json_t *machine)
+{
+    return arena_printf(arena, "%s/%s", folder,
+                        fingerprint_name(arena, machine));
+}
+
 const char *results_store(Arena *arena, const char *folder,
                           const json_t *results, Str *error)
 {
-    const json_t *machine = json_object_get(results, "machine");
-    const char *home =
-        arena_printf(arena, "%s/%s", folder, fingerprint_name(arena, machine));
+    const json_t *context = json_object_get(results, "context");
+    const json_t *machine = json_object_get(context, "machine");
+    const char *home = machine_folder(arena, folder, machine);
     if (!make_folders(home)) {
         str_addf(error, "cannot make %s: %s\n", home, strerror(errno));
         return NULL;
@@ -141,62 +250,17 @@ const char *results_store(Arena *arena, const char *folder,
     time_t now = time(NULL);
     struct tm utc;
     strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%S", gmtime_r(&now, &utc));
+    bool dirty = json_is_true(json_object_get(context, "dirty"));
     /* Two runs in one second differ by their process. */
     const char *path =
-        arena_printf(arena, "%s/%s-%s-%s.%d.json", home,
-                     json_string_value(json_object_get(results, "commit")),
-                     json_string_value(json_object_get(results, "config")),
+        arena_printf(arena, "%s/%s%s-%s-%s.%d.json", home,
+                     json_string_value(json_object_get(context, "commit")),
+                     dirty ? "-dirty" : "",
+                     json_string_value(json_object_get(context, "config")),
                      stamp, (int)getpid());
     const char *about = arena_printf(arena, "%s/machine.json", home);
     return store(about, machine, error) && store(path, results, error) ? path
                                                                        : NULL;
-}
-
-/* ---- table ------------------------------------------------------------ */
-
-static const char *ratio_text(Arena *arena, const ModelResult *r,
-                              const ModeResult *m)
-{
-    if (!r->has_ratio || strcmp(m->mode, "fused"))
-        return "";
-    return arena_printf(arena, "%.2f [%.2f, %.2f]", r->ratio.value,
-                        r->ratio.low, r->ratio.high);
-}
-
-static const char *accuracy_text(Arena *arena, const ModelResult *r,
-                                 const ModeResult *m)
-{
-    if (!isnan(m->top1))
-        return arena_printf(arena, "%.2f %% of %d", 100 * m->top1,
-                            m->examples);
-    return r->labels_missing ? "skipped" : "";
-}
-
-static const char *error_text(Arena *arena, const ModeResult *m)
-{
-    const json_t *error = json_object_get(m->check, "max_error");
-    return json_is_number(error)
-               ? arena_printf(arena, "%.1e", json_number_value(error))
-               : "";
-}
-
-static void print_row(Arena *arena, FILE *file, const ModelResult *r,
-                      const ModeResult *m, int width)
-{
-    bool timed = !isnan(m->p50);
-    double share = m->flops / m->p50 / (r->fma_gflops * 1e9);
-    double over =
-        m->arena_bound ? (double)m->arena_bytes / (double)m->arena_bound : NAN;
-    fprintf(file, "%-*s %-8s %9s %-18s %9s %6s %8s %-18s %6s  %s\n", width,
-            r->label, m->mode, timed ? format_seconds(arena, m->p50) : "-",
-            ratio_text(arena, r, m),
-            m->arena_bytes ? format_bytes(arena, (double)m->arena_bytes) : "-",
-            isnan(over) ? "-" : arena_printf(arena, "%.2f", over),
-            error_text(arena, m), accuracy_text(arena, r, m),
-            timed && r->fma_gflops > 0
-                ? arena_printf(arena, "%.0f %%", 100 * share)
-                : "-",
-            mode_status_name(m->status));
 }
 
 bool results_can_store(Arena *arena, const char *folder, Str *error)
@@ -214,39 +278,35 @@ bool results_can_store(Arena *arena, const char *folder, Str *error)
     return true;
 }
 
-void results_print_table(Arena *arena, FILE *file, const ModelResult *models,
-                         int count)
+/* The part of a file's name after the configuration, which sorts by time. */
+static const char *stamp_of(const char *name, const char *config)
 {
-    int width = 5;
-    for (int i = 0; i < count; i++) {
-        int length = (int)strlen(models[i].label);
-        width = length > width ? length : width;
+    size_t length = strlen(config);
+    for (const char *at = strstr(name, config); at;
+         at = strstr(at + 1, config))
+        if (at > name && at[-1] == '-' && at[length] == '-' &&
+            strlen(at) > length + 8 && at[length + 9] == 'T')
+            return at + length + 1;
+    return NULL;
+}
+
+json_t *results_newest(Arena *arena, const char *folder,
+                       const ResultsContext *context)
+{
+    const char *home = machine_folder(arena, folder, context->machine);
+    const char *config = results_config(arena, context);
+    const char *newest = NULL, *best = "";
+    DIR *dir = opendir(home);
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        const char *stamp = stamp_of(e->d_name, config);
+        if (!stamp || strcmp(stamp, best) <= 0)
+            continue;
+        newest = arena_strdup(arena, e->d_name);
+        best = stamp_of(newest, config);
     }
-    fprintf(file, "%-*s %-8s %9s %-18s %9s %6s %8s %-18s %6s  %s\n", width,
-            "model", "mode", "p50", "fused/unfused", "arena", "/bound",
-            "error", "accuracy", "peak", "status");
-    for (int i = 0; i < count; i++)
-        for (int k = 0; k < models[i].mode_count; k++)
-            print_row(arena, file, &models[i], &models[i].modes[k], width);
-    fprintf(file,
-            "\nfused/unfused: how many times faster fused is, with its 95 %% "
-            "interval. /bound: arena over\nits live-set lower bound. error: "
-            "largest difference from the reference, in units of\nthe "
-            "output's rms. peak: share of the f32 FMA peak measured in this "
-            "run.\n");
-    for (int i = 0; i < count; i++) {
-        const ModelResult *r = &models[i];
-        if (r->blocks_disturbed)
-            fprintf(file,
-                    "\n%s: something else used the machine during %d of %d "
-                    "blocks of measurements\n",
-                    r->label, r->blocks_disturbed, r->blocks);
-        if (r->labels_missing)
-            fprintf(file, "\n%s: accuracy skipped: %s\n", r->label,
-                    r->labels_missing);
-        for (int k = 0; k < r->mode_count; k++)
-            if (r->modes[k].reason)
-                fprintf(file, "\n%s %s: %s\n", r->label, r->modes[k].mode,
-                        r->modes[k].reason);
-    }
+    if (dir)
+        closedir(dir);
+    return newest ? json_load_file(arena_printf(arena, "%s/%s", home, newest),
+                                   0, NULL)
+                  : NULL;
 }

@@ -1,19 +1,35 @@
-/* Results as JSON, their place on disk, and the table that is printed. */
+/* Results as JSON, and their place on disk: results/README.md. */
 #ifndef ASSAY_HARNESS_RESULTS_H
 #define ASSAY_HARNESS_RESULTS_H
 
 #include <jansson.h>
 #include <stdio.h>
 
-#include "harness/measure.h"
+#include "base/arena.h"
+#include "base/str.h"
+
+struct ModelResult;
 
 /* Version of the results' format: reports skip what they do not know. */
-enum { RESULTS_FORMAT = 1 };
+enum { RESULTS_SCHEMA = 2 };
 
-/* Everything about one `assay run`. */
-json_t *results_json(Arena *arena, const MeasurePlan *plan, const char *config,
-                     const json_t *machine, const json_t *peak,
-                     ModelResult *models, int count);
+/* What ran, where: the fields of `context`. */
+typedef struct ResultsContext {
+    const char *suite;  /* "models" or "kernels" */
+    const char *target; /* NULL: native */
+    int threads;
+    bool quick;
+    const json_t *machine; /* fingerprint_machine */
+    const json_t *peak;    /* of `assay-run --peak`, or NULL */
+} ResultsContext;
+
+/* "native-t2-quick" */
+const char *results_config(Arena *arena, const ResultsContext *context);
+/* A document without cases yet. */
+json_t *results_new(Arena *arena, const ResultsContext *context);
+/* Adds a model's cases, rows and comparison. */
+void results_add_model(json_t *results, const struct ModelResult *model);
+
 /* Stores it as FOLDER/MACHINE/COMMIT-CONFIG-RUNID.json, beside the
  * machine's machine.json. Returns the path, or NULL with a line in
  * `error`. */
@@ -21,8 +37,8 @@ const char *results_store(Arena *arena, const char *folder,
                           const json_t *results, Str *error);
 /* Whether the folder, made when missing, takes files. */
 bool results_can_store(Arena *arena, const char *folder, Str *error);
-/* The table for people. */
-void results_print_table(Arena *arena, FILE *file, const ModelResult *models,
-                         int count);
+/* The newest stored run of that machine and configuration, or NULL. */
+json_t *results_newest(Arena *arena, const char *folder,
+                       const ResultsContext *context);
 
 #endif

@@ -6,10 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
 #include "base/hash.h"
-#include "harness/compare.h"
 #include "harness/inputs.h"
 #include "harness/npy.h"
 
@@ -310,51 +308,4 @@ bool runner_write_taps(Runner *r, const char *dir)
     run_chunk(r, 0);
     artifact_on_step(r->artifact, NULL, NULL);
     return run.ok;
-}
-
-/* ---- profile ---------------------------------------------------------- */
-
-typedef struct Profile {
-    double *seconds; /* [step][run] */
-    int runs, run;
-    double start;
-} Profile;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void profile_step(void *user, int32_t step, int32_t is_end)
-{
-    Profile *p = user;
-    if (is_end)
-        p->seconds[step * p->runs + p->run] = now() - p->start;
-    else
-        p->start = now();
-}
-
-void runner_profile(Runner *r, int runs, json_t *report)
-{
-    Profile p = {.runs = runs};
-    p.seconds =
-        ARENA_ARRAY(r->arena, double, (size_t)r->info->step_count *runs);
-    artifact_on_step(r->artifact, profile_step, &p);
-    for (p.run = 0; p.run < runs; p.run++)
-        run_chunk(r, 0);
-    artifact_on_step(r->artifact, NULL, NULL);
-    json_t *list = json_array();
-    for (int s = 0; s < r->info->step_count; s++) {
-        const ArtifactStep *step = &r->info->steps[s];
-        const ArtifactKernel *kernel = &r->info->kernels[step->kernel_index];
-        json_array_append_new(
-            list,
-            json_pack("{s:s, s:s, s:f, s:f}", "kernel", step->kernel, "node",
-                      step->nodes[0] ? step->nodes[0] : "", "seconds",
-                      stats_median(p.seconds + (size_t)s * runs, runs),
-                      "flops", kernel->flops));
-    }
-    json_object_set_new(report, "steps", list);
 }

@@ -39,8 +39,6 @@ bool runner_write_taps(Runner *r, const char *dir);
 bool runner_write_outputs(Runner *r, const char *dir);
 /* "outputs": name, hash. */
 void runner_report_outputs(Runner *r, json_t *report);
-/* "steps": kernel and median seconds over `runs` runs. */
-void runner_profile(Runner *r, int runs, json_t *report);
 
 /* The outputs' file names, without folder and ".npy": unusual characters
  * become '_', what is longer than 200 bytes is cut, and of equal names (in

@@ -13,14 +13,26 @@ typedef struct SuiteParams {
     int64_t seed; /* of the weights */
 } SuiteParams;
 
+/* What labels are, and how outputs are scored by them. */
+typedef enum SuiteMetric {
+    METRIC_TOP1, /* labels i64 [n]: the class of each example */
+    /* Labels f32 [boxes, SUITE_BOX], in the order of the examples: example,
+     * class, x0, y0, x1, y1 in pixels. The model's output is the cells that
+     * detect_decode reads. */
+    METRIC_MAP50
+} SuiteMetric;
+
+enum { SUITE_BOX = 6 };
+
 /* Labelled inputs for a model's only input. */
 typedef struct SuiteData {
-    /* Up to `limit` examples: inputs f32 [n, ...] and labels i64 [n].
-     * False with a line in `why` when the data is not on this machine. */
+    SuiteMetric metric;
+    /* The first `limit` examples: inputs f32 [n, ...] and labels. False with
+     * a line in `why` when the data is not on this machine. */
     bool (*load)(Arena *arena, int limit, Array **inputs, Array **labels,
                  Str *why);
-    int count;       /* examples there are */
-    double min_top1; /* what the trained weights must reach on all */
+    int count;      /* examples there are */
+    double minimum; /* what the trained weights must reach on all, 0..1 */
 } SuiteData;
 
 typedef struct SuiteModel {
@@ -31,6 +43,7 @@ typedef struct SuiteModel {
     /* Fills an empty graph; faults go to g->diag. */
     bool (*build)(Graph *g, const SuiteParams *params);
     SuiteParams defaults;
+    int step;              /* the resolution is a multiple of it; 0: any */
     const SuiteData *data; /* NULL: none */
 } SuiteModel;
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@ typedef struct Entry Entry;
 struct Entry {
     Entry *next;
     pid_t pid; /* 0: a path */
+    int fd;    /* -1: none */
     char path[];
 };
 
@@ -99,9 +101,20 @@ static void *clean_up(void *unused)
     return NULL;
 }
 
+/* Set in whatever a program of ours starts. */
+static const char child_mark[] = "ASSAY_CHILD";
+
+static void follow_parent(void)
+{
+    if (getenv(child_mark))
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+    setenv(child_mark, "1", 1);
+}
+
 void cleanup_start(void)
 {
     pthread_t thread;
+    follow_parent();
     if (sem_init(&state.wake, 0, 0) ||
         pthread_create(&thread, NULL, clean_up, NULL))
         return;
@@ -118,6 +131,16 @@ void cleanup_start(void)
     }
 }
 
+void cleanup_restart(void)
+{
+    /* The lock may have been held by a thread that is not here. */
+    pthread_mutex_init(&state.lock, NULL);
+    state.entries = NULL;
+    state.stopping = false;
+    state.signal = 0;
+    cleanup_start();
+}
+
 /* ---- the list --------------------------------------------------------- */
 
 /* Once the process ends, whoever comes here goes no further: it would only
@@ -132,12 +155,13 @@ static void lock(void)
     }
 }
 
-static void add(const char *path, pid_t pid)
+static void add(const char *path, pid_t pid, int fd)
 {
     Entry *entry = malloc(sizeof *entry + strlen(path) + 1);
     if (!entry)
         return; /* what is left over then is no worse than the shortage */
     entry->pid = pid;
+    entry->fd = fd;
     strcpy(entry->path, path);
     lock();
     entry->next = state.entries;
@@ -153,6 +177,8 @@ static void forget(const char *path, pid_t pid)
         if (entry->pid != pid || strcmp(entry->path, path))
             continue;
         *at = entry->next;
+        if (entry->fd >= 0)
+            close(entry->fd);
         free(entry);
         break;
     }
@@ -161,7 +187,12 @@ static void forget(const char *path, pid_t pid)
 
 void cleanup_add_path(const char *path)
 {
-    add(path, 0);
+    add(path, 0, -1);
+}
+
+void cleanup_add_locked(const char *path, int fd)
+{
+    add(path, 0, fd);
 }
 
 void cleanup_forget_path(const char *path)
@@ -171,7 +202,7 @@ void cleanup_forget_path(const char *path)
 
 void cleanup_add_child(pid_t pid)
 {
-    add("", pid);
+    add("", pid, -1);
 }
 
 void cleanup_forget_child(pid_t pid)

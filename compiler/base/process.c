@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -129,13 +130,42 @@ static void reap(pid_t pid, double deadline, ProcessResult *result)
     result->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
-bool process_run(const char *const *argv, Str *out, Str *err, double timeout,
-                 ProcessResult *result)
+/* The child has hardly started: what it allocates later is bounded. Those
+ * that it starts inherit the bound. */
+static void limit_memory(pid_t pid, int64_t bytes)
 {
+    struct rlimit limit = {(rlim_t)bytes, (rlim_t)bytes};
+    prlimit(pid, RLIMIT_DATA, &limit, NULL);
+}
+
+static const ProcessLimits no_limits = {0};
+
+/* Reads what a started child writes until it ends. */
+static void attend(pid_t pid, Capture *captures, const ProcessLimits *limits,
+                   ProcessResult *result)
+{
+    double start = now();
+    double deadline = limits->seconds > 0 ? start + limits->seconds : 0;
+    cleanup_add_child(pid);
+    close_end(&captures[0], 1);
+    close_end(&captures[1], 1);
+    if (!read_streams(captures, deadline)) {
+        stop(pid);
+        result->timed_out = true;
+    }
+    close_capture(&captures[0]);
+    close_capture(&captures[1]);
+    reap(pid, deadline, result);
+    cleanup_forget_child(pid);
+    result->seconds = now() - start;
+}
+
+bool process_run(const char *const *argv, Str *out, Str *err,
+                 const ProcessLimits *limits, ProcessResult *result)
+{
+    limits = limits ? limits : &no_limits;
     *result = (ProcessResult){.exit_code = -1};
     Capture captures[2] = {{NULL, {-1, -1}}, {NULL, {-1, -1}}};
-    double start = now();
-    double deadline = timeout > 0 ? start + timeout : 0;
     if (!open_capture(&captures[0], out) || !open_capture(&captures[1], err)) {
         close_capture(&captures[0]);
         return false;
@@ -150,32 +180,50 @@ bool process_run(const char *const *argv, Str *out, Str *err, double timeout,
     int fault = posix_spawnp(&pid, argv[0], &actions, NULL,
                              (char *const *)(argv), environ);
     posix_spawn_file_actions_destroy(&actions);
-    close_end(&captures[0], 1);
-    close_end(&captures[1], 1);
-    if (!fault)
-        cleanup_add_child(pid);
     if (fault) {
         close_capture(&captures[0]);
         close_capture(&captures[1]);
         errno = fault;
         return false;
     }
-    if (!read_streams(captures, deadline)) {
-        stop(pid);
-        result->timed_out = true;
+    if (limits->memory_bytes)
+        limit_memory(pid, limits->memory_bytes);
+    attend(pid, captures, limits, result);
+    return true;
+}
+
+bool process_call(int (*work)(void *user), void *user, Str *err,
+                  const ProcessLimits *limits, ProcessResult *result)
+{
+    limits = limits ? limits : &no_limits;
+    *result = (ProcessResult){.exit_code = -1};
+    Capture captures[2] = {{NULL, {-1, -1}}, {NULL, {-1, -1}}};
+    if (!open_capture(&captures[1], err))
+        return false;
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid < 0) {
+        close_capture(&captures[1]);
+        return false;
     }
-    close_capture(&captures[0]);
-    close_capture(&captures[1]);
-    reap(pid, deadline, result);
-    cleanup_forget_child(pid);
-    result->seconds = now() - start;
+    if (pid == 0) {
+        cleanup_restart();
+        if (captures[1].fd[1] >= 0)
+            dup2(captures[1].fd[1], STDERR_FILENO);
+        if (limits->memory_bytes)
+            limit_memory(0, limits->memory_bytes);
+        int code = work(user);
+        fflush(NULL);
+        _exit(code);
+    }
+    attend(pid, captures, limits, result);
     return true;
 }
 
 bool process_ok(const char *const *argv, Str *err)
 {
     ProcessResult result;
-    if (!process_run(argv, NULL, err, 0, &result)) {
+    if (!process_run(argv, NULL, err, NULL, &result)) {
         str_addf(err, "%s: %s", argv[0], strerror(errno));
         return false;
     }

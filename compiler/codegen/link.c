@@ -17,7 +17,7 @@ static const char *find_program(const char *const *names)
         const char *const argv[] = {names[i], "--version", NULL};
         Str out = {0}, err = {0};
         ProcessResult result;
-        bool found = process_run(argv, &out, &err, 0, &result);
+        bool found = process_run(argv, &out, &err, NULL, &result);
         str_free(&out);
         str_free(&err);
         if (found && result.exit_code == 0)

@@ -69,6 +69,15 @@ Program *program_build(Arena *arena, Diag *diag, Graph *g,
  * best-fit by size. Sets offsets, arena_bytes and arena_bound. Every
  * offset is a multiple of 64. */
 void program_plan_memory(Program *program);
+/* The step at which live buffers need the most bytes, with those buffers
+ * (indices, largest first; workspace among them). */
+typedef struct HighWater {
+    int step; /* -1: nothing lies in the arena */
+    int64_t bytes;
+    Vec(int) buffers;
+} HighWater;
+void program_high_water(Arena *arena, const Program *program,
+                        HighWater *water);
 /* Invariants: no two live buffers overlap, all offsets in range. die()s. */
 void program_verify(const Program *program);
 void program_print(Str *out, const Program *program);

@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 
-#define ASSAY_ABI_VERSION 2
+#define ASSAY_ABI_VERSION 3
 
 /* A piece of a parallel loop: iterations begin to end - 1. */
 typedef void (*AssayTask)(void *context, int64_t begin, int64_t end);

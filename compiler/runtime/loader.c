@@ -30,6 +30,7 @@ struct Artifact {
     AssayModelRun run;
     AssayRun call;
     Pool *pool;
+    bool owns_pool;
 };
 
 /* ---- checks ----------------------------------------------------------- */
@@ -204,7 +205,8 @@ static AssayStatus load(Artifact *a, const char *dir,
         status = allocate_arena(a, error);
     if (status != ASSAY_OK)
         return status;
-    a->pool = pool_new(options->threads);
+    a->owns_pool = !options->pool;
+    a->pool = options->pool ? options->pool : pool_new(options->threads);
     if (!a->pool)
         return error_set(error, ASSAY_NO_MEMORY, "cannot start %d threads",
                          options->threads);
@@ -234,7 +236,8 @@ void artifact_free(Artifact *a)
 {
     if (!a)
         return;
-    pool_free(a->pool);
+    if (a->owns_pool)
+        pool_free(a->pool);
     if (a->code)
         dlclose(a->code);
     unmap(&a->arena_map);

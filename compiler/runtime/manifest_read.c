@@ -203,6 +203,14 @@ static void get_tensors(Reader *r, const json_t *root, ArtifactInfo *info)
     info->tensors = tensors;
 }
 
+static double get_number(Reader *r, const json_t *item, const char *field)
+{
+    const json_t *value = json_object_get(item, field);
+    if (!json_is_number(value))
+        fault(r, field, "is missing or no number");
+    return json_number_value(value);
+}
+
 static void get_steps(Reader *r, const json_t *root, ArtifactInfo *info)
 {
     const json_t *list = get_list(r, root, "kernels", &info->kernel_count);
@@ -215,10 +223,8 @@ static void get_steps(Reader *r, const json_t *root, ArtifactInfo *info)
         k->loops_hash = get_hash(r, item, "loops_hash");
         k->code_hash = get_hash(r, item, "code_hash");
         k->code_bytes = get_int(r, item, "code_bytes");
-        const json_t *flops = json_object_get(item, "flops");
-        if (!json_is_number(flops))
-            fault(r, "flops", "is missing or no number");
-        k->flops = json_number_value(flops);
+        k->flops = get_number(r, item, "flops");
+        k->bytes = get_number(r, item, "bytes");
     }
     info->kernels = kernels;
 

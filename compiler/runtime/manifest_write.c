@@ -140,13 +140,40 @@ static json_t *kernels_json(const Program *program)
     for (int i = 0; i < program->kernels.count; i++) {
         const ProgramKernel *k = &program->kernels.data[i];
         json_array_append_new(
-            list,
-            json_pack("{s:s, s:o, s:o, s:I, s:f}", "name", k->kernel->name,
-                      "loops_hash", hash_json(k->kernel->hash), "code_hash",
-                      hash_json(k->code_hash), "code_bytes",
-                      (json_int_t)k->code_bytes, "flops", k->kernel->flops));
+            list, json_pack("{s:s, s:o, s:o, s:I, s:f, s:f}", "name",
+                            k->kernel->name, "loops_hash",
+                            hash_json(k->kernel->hash), "code_hash",
+                            hash_json(k->code_hash), "code_bytes",
+                            (json_int_t)k->code_bytes, "flops",
+                            k->kernel->flops, "bytes", k->kernel->bytes));
     }
     return list;
+}
+
+/* The node that computes a step's result: its last one. */
+static json_t *step_node_json(const Program *program, int step)
+{
+    const Group *group = step >= 0 ? program->steps.data[step].group : NULL;
+    if (!group || !group->nodes.count)
+        return json_string("");
+    return text_json(group->nodes.data[group->nodes.count - 1]->name);
+}
+
+static json_t *high_water_json(const Program *program)
+{
+    HighWater water;
+    program_high_water(program->arena, program, &water);
+    json_t *list = json_array();
+    for (int i = 0; i < water.buffers.count; i++) {
+        const ProgramBuffer *b = &program->buffers.data[water.buffers.data[i]];
+        json_array_append_new(
+            list, json_pack("{s:o, s:o, s:I}", "tensor", text_json(b->name),
+                            "node", step_node_json(program, b->first_step),
+                            "bytes", (json_int_t)b->bytes));
+    }
+    return json_pack("{s:i, s:o, s:I, s:o}", "step", water.step, "node",
+                     step_node_json(program, water.step), "bytes",
+                     (json_int_t)water.bytes, "buffers", list);
 }
 
 static json_t *manifest_json(Diag *diag, const Program *program,
@@ -188,6 +215,7 @@ static json_t *manifest_json(Diag *diag, const Program *program,
                         json_integer(program->arena_bytes));
     json_object_set_new(root, "arena_bound",
                         json_integer(program->arena_bound));
+    json_object_set_new(root, "high_water", high_water_json(program));
     json_object_set_new(root, "weight_bytes",
                         json_integer(program->weight_bytes));
     json_object_set_new(root, "inputs",

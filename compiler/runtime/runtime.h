@@ -35,7 +35,9 @@ typedef struct AssayError {
 typedef struct Artifact Artifact;
 
 typedef struct LoadOptions {
-    int threads;         /* 0: one a physical core */
+    int threads; /* 0: one a physical core */
+    /* Threads to share with other artifacts instead; must outlive it. */
+    Pool *pool;
     bool skip_checksums; /* sizes are still checked */
 } LoadOptions;
 
@@ -73,7 +75,8 @@ typedef struct ArtifactKernel {
     const char *name;
     uint64_t loops_hash, code_hash;
     int64_t code_bytes;
-    double flops; /* of one call */
+    /* Of one call: operations, and bytes that it must move at least. */
+    double flops, bytes;
 } ArtifactKernel;
 
 typedef struct ArtifactInfo {

@@ -537,6 +537,7 @@ Kernel *schedule_lower(Schedule *s, Arena *arena)
             }
     }
     k->flops = definition_flops(s->def);
+    k->bytes = definition_bytes(s->def);
     k->hash = kernel_hash(k);
     k->name = arena_printf(arena, "%s_%08x", s->def->name,
                            (unsigned)(k->hash >> 32));

@@ -295,22 +295,60 @@ static double expr_flops(const Expr *x)
     return n;
 }
 
+static double stage_points(const Stage *s)
+{
+    double points = 1;
+    for (int k = 0; k < s->axis_count; k++)
+        points *= (double)s->axis[k].extent;
+    for (int k = 0; k < s->reduce_count; k++)
+        points *= (double)s->reduce[k].extent;
+    return points;
+}
+
 double definition_flops(const Definition *def)
 {
     double total = 0;
     for (int i = 0; i < def->stages.count; i++) {
         const Stage *s = def->stages.data[i];
-        double points = 1, flops = 0;
-        for (int k = 0; k < s->axis_count; k++)
-            points *= (double)s->axis[k].extent;
-        for (int k = 0; k < s->reduce_count; k++)
-            points *= (double)s->reduce[k].extent;
+        double flops = 0;
         for (int k = 0; k < s->value_count; k++) {
             flops += expr_flops(s->value[k]);
             if (s->reducer && dtype_is_float(s->reducer->dtype[k]))
                 flops += 1;
         }
-        total += points * flops;
+        total += stage_points(s) * flops;
+    }
+    return total;
+}
+
+/* How often one evaluation of `x` reads the buffer. */
+static double expr_reads(const Expr *x, const Buffer *buffer)
+{
+    double n = x->kind == EX_READ && x->buffer == buffer;
+    for (int i = 0; i < x->count; i++)
+        n += expr_reads(x->arg[i], buffer);
+    return n;
+}
+
+double definition_bytes(const Definition *def)
+{
+    double total = 0;
+    for (int i = 0; i < def->buffers.count; i++) {
+        const Buffer *b = def->buffers.data[i];
+        if (b->role == BUF_TEMP)
+            continue;
+        double elements = 1, reads = 0;
+        for (int d = 0; d < b->rank; d++)
+            elements *= (double)b->dims[d];
+        for (int k = 0; k < def->stages.count; k++) {
+            const Stage *s = def->stages.data[k];
+            for (int v = 0; v < s->value_count; v++)
+                reads += stage_points(s) * expr_reads(s->value[v], b);
+        }
+        /* A lookup reads a few rows of a large table. */
+        if (b->role == BUF_INPUT && reads < elements)
+            elements = reads;
+        total += elements * (double)dtype_size(b->dtype);
     }
     return total;
 }

@@ -87,6 +87,9 @@ Buffer *definition_find_buffer(const Definition *def, const char *name);
 Stage *definition_producer(const Definition *def, const Buffer *buffer);
 /* Arithmetic work of one evaluation: floating multiplies and adds. */
 double definition_flops(const Definition *def);
+/* Bytes one evaluation must move at least: of each input what is read of it,
+ * once, and every output. Layout and intermediate values do not count. */
+double definition_bytes(const Definition *def);
 
 void definition_print(Str *out, const Definition *def);
 Definition *definition_parse(Arena *arena, Diag *diag, const char *text);

@@ -48,7 +48,7 @@ typedef struct Kernel {
     /* Elementary functions expand with fused multiply-adds. */
     bool fused_math;
     uint64_t hash; /* of the printed form without the name */
-    double flops;
+    double flops, bytes; /* definition_flops, definition_bytes */
 } Kernel;
 
 Stmt *stmt_block(Arena *a);

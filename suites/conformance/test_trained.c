@@ -1,7 +1,8 @@
-/* Trained models from elsewhere, where they are at hand: the accuracy that
- * another engine gets with them, and agreement with the reference. The
- * folder is ASSAY_SHARED, or ../shared; without it the tests are skipped.
- * Needs build/assay: runs from the project's folder. */
+/* Trained models: those of the suite reach the accuracy they state; those
+ * from elsewhere, where they are at hand, the accuracy that another engine
+ * gets with them, and they agree with the reference. Their folder is
+ * ASSAY_SHARED, or ../shared; without it the tests are skipped. Needs
+ * build/assay: runs from the project's folder. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,6 +18,7 @@
 #include "harness/npy.h"
 
 enum { IMAGES = 1000, SIDE = 32, PIXELS = SIDE * SIDE };
+enum { RUN_TIMEOUT = 600 }; /* seconds */
 
 typedef struct Fixture {
     Arena *arena;
@@ -143,16 +145,18 @@ static void check_accuracy(Fixture *f, const char *model, bool has_batch,
         argv[13] = "N=1";
     }
     Str out = {0};
+    ProcessLimits limits = {.seconds = RUN_TIMEOUT};
     ProcessResult result;
-    assert_true(process_run(argv, &out, NULL, 600, &result));
+    assert_true(process_run(argv, &out, NULL, &limits, &result));
     assert_int_equal(result.exit_code, 0);
     json_t *root = json_loads(str_text(&out), 0, NULL);
     str_free(&out);
     json_t *row;
     size_t i;
-    json_array_foreach(json_object_get(root, "results"), i, row)
+    json_array_foreach(json_object_get(root, "cases"), i, row)
     {
-        double top1 = 100 * json_number_value(json_object_get(row, "top1"));
+        const json_t *values = json_object_get(row, "values");
+        double top1 = 100 * json_number_value(json_object_get(values, "top1"));
         print_message("%s %s: %.2f %%\n", model,
                       json_string_value(json_object_get(row, "mode")), top1);
         assert_true(fabs(top1 - expected) <= 0.3);
@@ -186,8 +190,9 @@ static void check_agreement(Fixture *f, const char *model)
         const char *const argv[] = {f->assay, "check",   path,    "--mode",
                                     modes[i], "--range", "0,255", NULL};
         Str out = {0};
+        ProcessLimits limits = {.seconds = RUN_TIMEOUT};
         ProcessResult result;
-        assert_true(process_run(argv, &out, NULL, 600, &result));
+        assert_true(process_run(argv, &out, NULL, &limits, &result));
         str_free(&out);
         assert_int_equal(result.exit_code, 0);
     }
@@ -203,15 +208,118 @@ static void yolox(void **state)
     check_agreement(*state, "yolox_nano");
 }
 
+/* ---- the suite's own -------------------------------------------------- */
+
+/* What follows the next KEY in the text at `*text`, which moves behind it;
+ * NaN when there is none. */
+static double next_number(const char **text, const char *key)
+{
+    const char *found = strstr(*text, key);
+    if (!found)
+        return NAN;
+    *text = found + strlen(key);
+    return strtod(*text, NULL);
+}
+
+/* Returns the exit code. `quick` is "--quick" or NULL, `data` NULL or a
+ * folder to be used instead of suites/data. */
+static int run_suite(Fixture *f, const char *model, const char *modes,
+                     const char *quick, const char *data, Str *out)
+{
+    const char *const argv[] = {f->assay, "run",       model,  "--mode",
+                                modes,    "--results", f->dir, "--format",
+                                "json",   quick,       NULL};
+    ProcessLimits limits = {.seconds = RUN_TIMEOUT};
+    ProcessResult result;
+    if (data)
+        setenv("ASSAY_DATA", data, 1);
+    assert_true(process_run(argv, out, NULL, &limits, &result));
+    unsetenv("ASSAY_DATA");
+    return result.exit_code;
+}
+
+static void need_fashion(void)
+{
+    if (access("/usr/share/datasets/fashion-mnist", R_OK)) {
+        print_message("skipped: dataset-fashion-mnist is not installed\n");
+        skip();
+    }
+}
+
+/* Both builds reach the bar, on `count` examples, and say the same of
+ * nearly all. */
+static void check_suite(Fixture *f, const char *model, const char *key,
+                        double bar, int count)
+{
+    need_fashion();
+    Str out = {0};
+    assert_int_equal(
+        run_suite(f, model, "fused,unfused", "--quick", NULL, &out), 0);
+    const char *accuracy = str_text(&out), *agreement = accuracy;
+    const char *examples = accuracy;
+    for (int mode = 0; mode < 2; mode++) {
+        double value = next_number(&accuracy, key);
+        print_message("%s: %.2f %%\n", model, 100 * value);
+        assert_true(value >= bar && value <= 1);
+        double same = next_number(&agreement, "\"agreement\":");
+        assert_true(same >= (mode ? 0.998 : 1) && same <= 1);
+        assert_true(next_number(&examples, "\"examples\":") == count);
+    }
+    str_free(&out);
+}
+
+static void resnet_fashion(void **state)
+{
+    check_suite(*state, "resnet_fashion", "\"top1\":", 0.92, 2000);
+}
+
+static void mobilenet_fashion(void **state)
+{
+    check_suite(*state, "mobilenet_fashion", "\"top1\":", 0.91, 2000);
+}
+
+static void yolo_fashion(void **state)
+{
+    check_suite(*state, "yolo_fashion", "\"map50\":", 0.85, 2000);
+}
+
+/* Other weights under a model's name: too weak ones are found out by the
+ * labels alone, as they compute what they should; ones for other images
+ * cannot be scored. */
+static void wrong_weights(void **state)
+{
+    Fixture *f = *state;
+    need_fashion();
+    static const struct {
+        const char *model, *reason;
+        int code;
+    } rows[] = {
+        {"resnet_fashion", "is below the stated 92.50 %", 1},
+        {"yolo_fashion", "f32[2000,1,80,80] given", 2},
+    };
+    for (int i = 0; i < 2; i++) {
+        const char *const argv[] = {
+            "cp", "suites/data/mobilenet_fashion.onnx",
+            arena_printf(f->arena, "%s/%s.onnx", f->dir, rows[i].model), NULL};
+        assert_true(process_ok(argv, NULL));
+        Str out = {0};
+        assert_int_equal(
+            run_suite(f, rows[i].model, "fused", NULL, f->dir, &out),
+            rows[i].code);
+        assert_non_null(strstr(str_text(&out), rows[i].reason));
+        str_free(&out);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(resnet20),
-        TEST(resnet8),
-        TEST(mobilenetv2),
-        TEST(yolox),
+        TEST(resnet_fashion), TEST(mobilenet_fashion),
+        TEST(yolo_fashion),   TEST(wrong_weights),
+        TEST(resnet20),       TEST(resnet8),
+        TEST(mobilenetv2),    TEST(yolox),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

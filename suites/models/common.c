@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/hash.h"
+#include "ops/op.h"
 #include "suites/random.h"
 
 Builder builder_new(Graph *g, const SuiteParams *params)
@@ -58,6 +59,17 @@ static Tensor *apply_activation(Builder *b, const char *name, Tensor *x,
         return graph_apply(g, "Relu", node, (Attrs){0}, x, NULL);
     if (activation == ACT_HARD_SWISH)
         return graph_apply(g, "HardSwish", node, (Attrs){0}, x, NULL);
+    if (activation == ACT_LEAKY) {
+        Attrs slope = {0};
+        attrs_set_float(g->arena, &slope, "alpha", 0.1);
+        return graph_apply(g, "LeakyRelu", node, slope, x, NULL);
+    }
+    if (activation == ACT_SILU) {
+        Tensor *gate = graph_apply(g, "Sigmoid",
+                                   arena_printf(g->arena, "%s.sigmoid", name),
+                                   (Attrs){0}, x, NULL);
+        return graph_apply(g, "Mul", node, (Attrs){0}, x, gate, NULL);
+    }
     /* ReLU6 is Clip with two scalar constants. */
     Tensor *low = graph_add_constant(g, arena_printf(g->arena, "%s.min", name),
                                      array_scalar(g->arena, DT_F32, 0));
@@ -65,6 +77,22 @@ static Tensor *apply_activation(Builder *b, const char *name, Tensor *x,
         graph_add_constant(g, arena_printf(g->arena, "%s.max", name),
                            array_scalar(g->arena, DT_F32, 6));
     return graph_apply(g, "Clip", node, (Attrs){0}, x, low, high, NULL);
+}
+
+/* What is left of the mean square of normal values. Half of a symmetric
+ * distribution passes a ReLU. */
+static double passed(Activation activation)
+{
+    switch (activation) {
+    case ACT_NONE:
+        return 1;
+    case ACT_SILU:
+        return 0.42;
+    case ACT_HARD_SWISH:
+        return 0.39;
+    default:
+        return 0.5;
+    }
 }
 
 Feature builder_image(Builder *b, const SuiteParams *params)
@@ -110,8 +138,13 @@ Feature builder_conv_bn(Builder *b, const char *name, Feature x, ConvSpec spec)
     int channels = spec.channels;
     Tensor *scale =
         add_channel_weights(b, name, "gamma", channels, UNIFORM, 1, 0.2);
-    Tensor *shift =
-        add_channel_weights(b, name, "beta", channels, NORMAL, 0, 0.1);
+    /* A swish makes small values smaller and large ones larger, the more so
+     * the deeper the network; a shift that is no small part of what goes in
+     * holds against it. */
+    bool swish =
+        spec.activation == ACT_SILU || spec.activation == ACT_HARD_SWISH;
+    Tensor *shift = add_channel_weights(b, name, "beta", channels, NORMAL, 0,
+                                        swish ? 0.35 : 0.1);
     Tensor *mean = add_channel_weights(b, name, "mean", channels, NORMAL, 0,
                                        0.1 * sqrt(variance));
     Tensor *var = add_channel_weights(b, name, "var", channels, UNIFORM,
@@ -121,13 +154,9 @@ Feature builder_conv_bn(Builder *b, const char *name, Feature x, ConvSpec spec)
     y = graph_apply(g, "BatchNormalization",
                     arena_printf(arena, "%s.bn", name), norm, y, scale, shift,
                     mean, var, NULL);
-    /* Half of a symmetric distribution passes a ReLU. */
-    double mean_square = 1;
-    if (spec.activation != ACT_NONE) {
+    if (spec.activation != ACT_NONE)
         y = apply_activation(b, name, y, spec.activation);
-        mean_square = 0.5;
-    }
-    return (Feature){y, channels, mean_square};
+    return (Feature){y, channels, passed(spec.activation)};
 }
 
 Feature builder_add(Builder *b, const char *name, Feature x, Feature y,
@@ -186,9 +215,69 @@ Feature builder_max_pool(Builder *b, const char *name, Feature x, int kernel,
 {
     Attrs attrs = {0};
     set_window(b, &attrs, kernel, stride);
+    if (kernel % 2 == 0) {
+        int64_t end = stride == 1 ? kernel / 2 : 0, pads[] = {0, 0, end, end};
+        attrs_set_ints(b->graph->arena, &attrs, "pads", pads, 4);
+    }
     Tensor *y = graph_apply(b->graph, "MaxPool", name, attrs, x.tensor, NULL);
-    /* The largest of nine half-normal values: mean square near 2. */
-    return (Feature){y, x.channels, 2};
+    /* The largest of nine half-normal values: mean square near 2. Further
+     * away there is not much larger: neighbours in deep layers are alike. */
+    double growth = fmin((kernel * kernel - 1) / 2.0, 4);
+    return (Feature){y, x.channels, growth * x.mean_square};
+}
+
+Feature builder_predict(Builder *b, const char *name, Feature x, int channels)
+{
+    int64_t dims[] = {channels, x.channels, 1, 1};
+    Tensor *w =
+        add_weights(b, arena_printf(b->graph->arena, "%s.weight", name), 4,
+                    dims, NORMAL, 0, sqrt(1 / (x.channels * x.mean_square)));
+    Tensor *bias =
+        add_channel_weights(b, name, "bias", channels, NORMAL, 0, 0.1);
+    Tensor *y = graph_apply(b->graph, "Conv", name, (Attrs){0}, x.tensor, w,
+                            bias, NULL);
+    return (Feature){y, channels, 1};
+}
+
+Feature builder_upsample(Builder *b, const char *name, Feature x)
+{
+    Graph *g = b->graph;
+    int64_t count[] = {4};
+    Array *scales = array_new(g->arena, DT_F32, 1, count);
+    for (int i = 0; i < 4; i++)
+        array_set(scales, i, i < 2 ? 1 : 2);
+    Attrs attrs = {0};
+    attrs_set_string(g->arena, &attrs, "mode", "nearest");
+    attrs_set_string(g->arena, &attrs, "nearest_mode", "floor");
+    attrs_set_string(g->arena, &attrs, "coordinate_transformation_mode",
+                     "asymmetric");
+    Tensor *inputs[] = {
+        x.tensor, NULL,
+        graph_add_constant(g, arena_printf(g->arena, "%s.scales", name),
+                           scales)};
+    Node *node = graph_add_node(g, "Resize", name, inputs, 3, 1);
+    node->attrs = attrs;
+    op_infer(g, node);
+    return (Feature){node->outputs.data[0], x.channels, x.mean_square};
+}
+
+Feature builder_concat(Builder *b, const char *name, const Feature *parts,
+                       int count)
+{
+    Graph *g = b->graph;
+    Tensor **inputs = ARENA_ARRAY(g->arena, Tensor *, count);
+    Feature all = {0};
+    for (int i = 0; i < count; i++) {
+        inputs[i] = parts[i].tensor;
+        all.channels += parts[i].channels;
+        all.mean_square += parts[i].mean_square * parts[i].channels;
+    }
+    all.mean_square /= all.channels;
+    Node *node = graph_add_node(g, "Concat", name, inputs, count, 1);
+    attrs_set_int(g->arena, &node->attrs, "axis", 1);
+    op_infer(g, node);
+    all.tensor = node->outputs.data[0];
+    return all;
 }
 
 bool builder_classifier(Builder *b, Feature x, int classes)

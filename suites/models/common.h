@@ -25,7 +25,9 @@ typedef enum Activation {
     ACT_NONE,
     ACT_RELU,
     ACT_RELU6,
-    ACT_HARD_SWISH
+    ACT_HARD_SWISH,
+    ACT_LEAKY, /* 0.1 of what is negative */
+    ACT_SILU   /* Sigmoid and Mul, as exporters write it */
 } Activation;
 
 typedef struct ConvSpec {
@@ -47,8 +49,18 @@ Feature builder_add(Builder *b, const char *name, Feature x, Feature y,
 /* Squeeze and excitation: each channel times a gate computed from the means
  * of all, through `inner` channels; nodes NAME.*. */
 Feature builder_squeeze(Builder *b, const char *name, Feature x, int inner);
+/* Padding keeps the size at stride 1 and gives half of it at stride 2; that
+ * of an even kernel is behind the last row and column. */
 Feature builder_max_pool(Builder *b, const char *name, Feature x, int kernel,
                          int stride);
+/* Conv with a bias whose output has about unit size: the last layer of a
+ * head. */
+Feature builder_predict(Builder *b, const char *name, Feature x, int channels);
+/* Twice the height and width, each pixel four times. */
+Feature builder_upsample(Builder *b, const char *name, Feature x);
+/* The channels of all parts, one after the other. */
+Feature builder_concat(Builder *b, const char *name, const Feature *parts,
+                       int count);
 /* Global average pooling and a fully connected layer, marked as the output
  * "scores". False when the graph has faults. */
 bool builder_classifier(Builder *b, Feature x, int classes);

@@ -8,14 +8,26 @@
 extern const SuiteModel model_resnet18, model_resnet50, model_mobilenet_v2;
 extern const SuiteModel model_mobilenet_v1, model_mobilenet_v3_large;
 extern const SuiteModel model_minilm_l6, model_bert_base, model_gpt2_small;
-extern const SuiteModel model_vit_tiny;
+extern const SuiteModel model_vit_tiny, model_yolov3_tiny, model_yolov8n;
 extern const SuiteModel model_resnet_fashion, model_mobilenet_fashion;
+extern const SuiteModel model_yolo_fashion;
 
 static const SuiteModel *const models[] = {
-    &model_resnet18,       &model_resnet50,           &model_mobilenet_v1,
-    &model_mobilenet_v2,   &model_mobilenet_v3_large, &model_minilm_l6,
-    &model_bert_base,      &model_gpt2_small,         &model_vit_tiny,
-    &model_resnet_fashion, &model_mobilenet_fashion,  NULL,
+    &model_resnet18,
+    &model_resnet50,
+    &model_mobilenet_v1,
+    &model_mobilenet_v2,
+    &model_mobilenet_v3_large,
+    &model_minilm_l6,
+    &model_bert_base,
+    &model_gpt2_small,
+    &model_vit_tiny,
+    &model_yolov3_tiny,
+    &model_yolov8n,
+    &model_resnet_fashion,
+    &model_mobilenet_fashion,
+    &model_yolo_fashion,
+    NULL,
 };
 
 const SuiteModel *const *suite_models(void)
@@ -44,8 +56,12 @@ static bool bad_param(Str *error, const SuiteModel *model, const char *item)
              "are:",
              model->name, item);
     if (d->resolution)
-        str_addf(error, " RESOLUTION from %d to %d (%d)", MIN_RESOLUTION,
-                 MAX_RESOLUTION, d->resolution);
+        str_addf(error, " RESOLUTION from %d to %d", MIN_RESOLUTION,
+                 MAX_RESOLUTION);
+    if (d->resolution && model->step)
+        str_addf(error, ", a multiple of %d", model->step);
+    if (d->resolution)
+        str_addf(error, " (%d)", d->resolution);
     if (d->width > 0)
         str_addf(error, " width=W above 0, up to %d (%g)", MAX_WIDTH,
                  d->width);
@@ -72,7 +88,8 @@ static bool parse_item(const SuiteModel *model, SuiteParams *p,
         return bad_param(error, model, item);
     bool whole = value <= 1e9 && value == (double)(int64_t)value;
     if (!equals && d->resolution && whole && value >= MIN_RESOLUTION &&
-        value <= MAX_RESOLUTION)
+        value <= MAX_RESOLUTION &&
+        (!model->step || (int)value % model->step == 0))
         p->resolution = (int)value;
     else if (length == 5 && !strncmp(item, "width", 5) && d->width > 0 &&
              value <= MAX_WIDTH)

@@ -64,7 +64,7 @@ static void exact_without_noise(void **state)
     (void)state;
     Data d;
     make(&d, 3e-3, 2e-3, 0, 0);
-    Ratio r = compare_ratio(d.blocks, BLOCKS);
+    Ratio r = compare_ratio(d.blocks, BLOCKS, 0.95);
     assert_true(fabs(r.value - 1.5) < 1e-12);
     assert_true(fabs(r.low - 1.5) < 1e-12);
     assert_true(fabs(r.high - 1.5) < 1e-12);
@@ -75,12 +75,12 @@ static void interval_holds_the_truth(void **state)
     (void)state;
     Data d;
     make(&d, 1.2, 1.0, 0.1, 0);
-    Ratio r = compare_ratio(d.blocks, BLOCKS);
+    Ratio r = compare_ratio(d.blocks, BLOCKS, 0.95);
     assert_true(r.low < 1.2 && r.high > 1.2);
     assert_true(r.low < r.value && r.value < r.high);
     assert_true(r.low > 1.1 && r.high < 1.3);
     make(&d, 1.0, 1.0, 0.1, 0);
-    r = compare_ratio(d.blocks, BLOCKS);
+    r = compare_ratio(d.blocks, BLOCKS, 0.95);
     assert_true(r.low < 1 && r.high > 1);
 }
 
@@ -89,9 +89,9 @@ static void noise_widens(void **state)
     (void)state;
     Data d;
     make(&d, 1.2, 1.0, 0.02, 0);
-    Ratio calm = compare_ratio(d.blocks, BLOCKS);
+    Ratio calm = compare_ratio(d.blocks, BLOCKS, 0.95);
     make(&d, 1.2, 1.0, 0.4, 0);
-    Ratio wild = compare_ratio(d.blocks, BLOCKS);
+    Ratio wild = compare_ratio(d.blocks, BLOCKS, 0.95);
     assert_true(wild.high - wild.low > 5 * (calm.high - calm.low));
 }
 
@@ -101,7 +101,7 @@ static void drift_cancels(void **state)
     (void)state;
     Data d;
     make(&d, 2.0, 1.0, 0, 0.05);
-    Ratio r = compare_ratio(d.blocks, BLOCKS);
+    Ratio r = compare_ratio(d.blocks, BLOCKS, 0.95);
     assert_true(fabs(r.value - 2.0) < 0.005);
     assert_true(r.low < 2.0 && r.high > 2.0);
 }
@@ -111,8 +111,8 @@ static void is_deterministic(void **state)
     (void)state;
     Data d;
     make(&d, 1.2, 1.0, 0.1, 0);
-    Ratio r = compare_ratio(d.blocks, BLOCKS);
-    Ratio s = compare_ratio(d.blocks, BLOCKS);
+    Ratio r = compare_ratio(d.blocks, BLOCKS, 0.95);
+    Ratio s = compare_ratio(d.blocks, BLOCKS, 0.95);
     assert_memory_equal(&r, &s, sizeof r);
 }
 
@@ -121,9 +121,9 @@ static void missing_samples_give_nothing(void **state)
     (void)state;
     Data d;
     make(&d, 1, 1, 0, 0);
-    assert_true(isnan(compare_ratio(d.blocks, 0).value));
+    assert_true(isnan(compare_ratio(d.blocks, 0, 0.95).value));
     d.blocks[1].b[1].count = 0;
-    Ratio r = compare_ratio(d.blocks, BLOCKS);
+    Ratio r = compare_ratio(d.blocks, BLOCKS, 0.95);
     assert_true(isnan(r.value) && isnan(r.low) && isnan(r.high));
 }
 

@@ -1,0 +1,59 @@
+#include "harness/roofline.h"
+
+#include <math.h>
+
+static double number_of(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+/* The row of peak's "bandwidth" that holds `bytes`, spread over the
+ * threads; the last one holds anything. */
+static const json_t *level_of(const json_t *peak, double bytes)
+{
+    const json_t *levels = json_object_get(peak, "bandwidth");
+    double threads = fmax(number_of(peak, "threads"), 1);
+    size_t i, count = json_array_size(levels);
+    json_t *level;
+    json_array_foreach(levels, i, level)
+    {
+        if (i + 1 == count || bytes <= number_of(level, "bytes") * threads)
+            return level;
+    }
+    return NULL;
+}
+
+static void complete_step(json_t *step, const json_t *peak)
+{
+    double bytes = number_of(step, "bytes");
+    const json_t *level = level_of(peak, bytes);
+    double compute =
+        number_of(step, "flops") / (number_of(peak, "fma_gflops") * 1e9);
+    double memory = bytes / (number_of(level, "gbps") * 1e9);
+    double share = fmax(compute, memory) / number_of(step, "seconds");
+    if (!level || !isfinite(share))
+        return;
+    json_object_set_new(step, "bound",
+                        json_string(compute >= memory ? "compute" : "memory"));
+    json_object_set(step, "level", json_object_get(level, "level"));
+    json_object_set_new(step, "bound_share", json_real(share));
+}
+
+void roofline_complete(json_t *steps, const json_t *peak)
+{
+    double total = 0;
+    size_t i;
+    json_t *step;
+    json_array_foreach(steps, i, step)
+    {
+        total += number_of(step, "seconds");
+    }
+    json_array_foreach(steps, i, step)
+    {
+        if (total > 0)
+            json_object_set_new(step, "share",
+                                json_real(number_of(step, "seconds") / total));
+        if (peak)
+            complete_step(step, peak);
+    }
+}
