@@ -132,7 +132,7 @@ static void add_attribution(Page *p, const Judged *j, const Judgement *v)
              worse ? " open=\"open\"" : "");
     html_add_name(&p->body, "b", "", name);
     str_add(&p->body, " ");
-    page_add_verdict(p, verdict_name(v->verdict));
+    page_add_verdict(p, judge_verdict_name(v->verdict));
     str_addf(&p->body, " <span class=\"ratio\">%s</span> <code>",
              format_interval(p->arena, v->ratio.value, v->ratio.low,
                              v->ratio.high));
@@ -181,9 +181,10 @@ static void add_moves(Page *p, const Judged *j)
     str_add(&p->body,
             "</tbody></table></div>\n<p class=\"note\">What differs by more "
             "than 1.5 times what two runs usually do, and by more than 0.1 "
-            "points (shares), 0.5 dB, 1 % (bytes) or 10 % (all else); "
-            "by three times as much while the usual difference of runs is "
-            "not known.</p>\n");
+            "points (5 for errors), 1 dB, 1 % (bytes), 50 % (errors without "
+            "a unit) or 10 % (all else). While the usual difference is not "
+            "known, by three times as much; times have to wait for "
+            "it.</p>\n");
 }
 
 /* The fields of the fingerprint that are not as they were. */

@@ -50,10 +50,13 @@ static double wider(double span, const Ratio *ratio)
 }
 
 static void add_ratio_cells(Page *p, const Ratio *ratio, double noise,
-                            double span)
+                            double span, const char *verdict)
 {
     str_add(&p->body, "<td class=\"change\">");
-    page_add_interval(p, ratio, isnan(noise) ? 0 : noise, span, false);
+    page_add_interval(p, ratio, isnan(noise) ? 0 : noise, span,
+                      !strcmp(verdict, "improved")    ? "good"
+                      : !strcmp(verdict, "regressed") ? "bad"
+                                                      : "even");
     str_addf(&p->body, "<span class=\"ratio\">%s</span></td>",
              format_interval(p->arena, ratio->value, ratio->low, ratio->high));
 }
@@ -63,7 +66,7 @@ static void add_whole(Page *p, const Comparison *c, double span)
     str_add(&p->body, "<tr><th scope=\"row\">");
     html_add_name(&p->body, "span", "", c->model);
     str_add(&p->body, "</th>");
-    add_ratio_cells(p, &c->ratio, c->noise, span);
+    add_ratio_cells(p, &c->ratio, c->noise, span, c->verdict);
     str_add(&p->body, "<td class=\"left\">");
     page_add_verdict(p, c->verdict);
     str_add(&p->body, "</td>");
@@ -101,7 +104,7 @@ static void add_group(Page *p, const Part *part, double span)
     str_add(&p->body, "</th><td class=\"left\">");
     html_add_name(&p->body, "span", "", part->whole->model);
     str_add(&p->body, "</td>");
-    add_ratio_cells(p, &g->ratio, part->whole->noise, span);
+    add_ratio_cells(p, &g->ratio, part->whole->noise, span, g->verdict);
     str_add(&p->body, "<td class=\"left\">");
     page_add_verdict(p, g->verdict);
     str_add(&p->body, "</td>");

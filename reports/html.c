@@ -179,9 +179,10 @@ static const char *fixed(Arena *arena, double value, int decimals)
 
 const char *format_share(Arena *arena, double share, int decimals)
 {
-    return isfinite(share) ? arena_printf(arena, "%s %%",
-                                          fixed(arena, 100 * share, decimals))
-                           : "–";
+    return isfinite(share)
+               ? arena_printf(arena, "%s%s %%", share < 0 ? "−" : "",
+                              fixed(arena, fabs(100 * share), decimals))
+               : "–";
 }
 
 const char *format_value(Arena *arena, const char *unit, double value)

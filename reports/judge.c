@@ -6,7 +6,7 @@
 
 enum { DRIFT_WINDOW = 60, DRIFT_MEDIAN = 5 };
 
-const char *verdict_name(Verdict verdict)
+const char *judge_verdict_name(Verdict verdict)
 {
     static const char *const names[] = {
         "broken",       "missing", "regressed", "not-comparable",
@@ -75,6 +75,7 @@ static void judge_course(Arena *arena, Judgement *v, const double *values,
                          int count)
 {
     double usual = stats_usual_difference(values, count, true);
+    v->usual_known = !isnan(usual);
     v->threshold = usual > JUDGE_THRESHOLD ? usual : JUDGE_THRESHOLD;
     stats_find_steps(arena, values, count, v->threshold, &v->steps);
     /* The last runs against as many at the start of the window. */
@@ -103,15 +104,17 @@ static bool follows_latency(const char *name)
     return false;
 }
 
-/* The least change that counts, relative or as a difference. */
+/* The least change that counts, relative or as a difference. Errors depend
+ * on the order of sums, and are far from what is allowed; accuracies are
+ * counts of labelled examples. */
 static double least_change(const Metric *m, bool *relative)
 {
     *relative = strcmp(m->unit, "ratio") && strcmp(m->unit, "db");
     if (!strcmp(m->unit, "ratio"))
-        return 0.001;
+        return m->better == BETTER_HIGHER ? 0.001 : 0.05;
     if (!strcmp(m->unit, "db"))
-        return 0.5;
-    return !strcmp(m->unit, "bytes") ? 0.01 : 0.1;
+        return 1;
+    return !strcmp(m->unit, "bytes") ? 0.01 : *m->unit ? 0.1 : 0.5;
 }
 
 static void judge_moves(Arena *arena, const ReportData *data, const History *h,
@@ -130,6 +133,9 @@ static void judge_moves(Arena *arena, const ReportData *data, const History *h,
         const double *values = history_values(arena, h, v->c, m);
         double usual = stats_usual_difference(values, newest, relative);
         /* There are many metrics of many cases: three deviations, not two. */
+        /* A time that a run takes once tells nothing without that. */
+        if (isnan(usual) && !strcmp(metric->unit, "s"))
+            continue;
         least = isnan(usual) ? 3 * least : fmax(least, 1.5 * usual);
         double change = relative ? fabs(after - before) / fabs(before)
                                  : fabs(after - before);
@@ -191,6 +197,10 @@ static Judgement judge_case(Arena *arena, Judged *j, int c, Str *notes)
         detail_case(details_of(arena, j, v.base, notes), name);
     if (now && then)
         v.ratio = stats_ratio(&now->samples, &then->samples);
+    /* One process says nothing about how processes differ. */
+    if (!v.usual_known && now && then &&
+        (now->samples.processes < 2 || then->samples.processes < 2))
+        v.threshold = JUDGE_LONE_THRESHOLD;
     if (isnan(v.ratio.value))
         v.ratio.value =
             data_value(h, newest, c, p50) / data_value(h, v.base, c, p50);

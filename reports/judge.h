@@ -32,6 +32,7 @@ typedef struct Judgement {
     int failing;      /* runs in a row, this one included, that were not ok */
     Ratio ratio;      /* time now over time then */
     double threshold; /* a factor's distance from 1 that counts as changed */
+    bool usual_known; /* how runs differ is part of it */
     Vec(Move) moves;
     Steps steps;  /* of the latency's history */
     double drift; /* median of the last runs over that of `drift_runs`
@@ -52,13 +53,15 @@ typedef struct Judged {
 
 /* Least relative change of a latency that counts. */
 #define JUDGE_THRESHOLD 0.03
+/* The same where one side is a single process and the history is short. */
+#define JUDGE_LONE_THRESHOLD 0.1
 
 /* Reads what it needs again; faults go to `notes`. */
 Judged *judge(Arena *arena, const ReportData *data, const History *h,
               Str *notes);
 void judged_free(Judged *j); /* what does not live in the arena */
 
-const char *verdict_name(Verdict verdict);
+const char *judge_verdict_name(Verdict verdict);
 /* The move of a metric, or NULL. */
 const Move *judgement_move(const Judgement *j, int metric);
 /* A metric's values over all runs of a case, NAN for none; in the arena. */

@@ -172,6 +172,9 @@ static int compare_slow(const void *a, const void *b)
 
 void page_add_kernels(Page *p, const Judged *j)
 {
+    /* Kernels alone have their table on top. */
+    if (is_kernel_suite(j->h))
+        return;
     int count;
     const MainCase *mains = kernel_main_cases(p->arena, j, &count);
     Vec(Slow) all = {0};

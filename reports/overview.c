@@ -16,7 +16,8 @@ static void add_failure(Page *p, const Judged *j, const Judgement *v)
     const Record *r = data_record(h, history_newest(h), v->c);
     str_add(&p->body, "<li>");
     html_add_name(&p->body, "b", "", h->cases.data[v->c].name);
-    str_add(&p->body, " <span class=\"verdict broken\">");
+    str_addf(&p->body, " <span class=\"verdict %s\">",
+             judge_verdict_name(v->verdict));
     html_add(&p->body, r ? r->status : "missing");
     str_add(&p->body, "</span>");
     if (!r)
@@ -40,7 +41,8 @@ void page_add_failures(Page *p, const Judged *j)
     int missing = j->counts[VERDICT_MISSING];
     if (!broken && !missing)
         return;
-    str_add(&p->body, "<div class=\"failures\" role=\"alert\"><h2>");
+    str_addf(&p->body, "<div class=\"failures%s\" role=\"alert\"><h2>",
+             broken ? "" : " absent");
     if (broken)
         str_addf(&p->body, "%d of %d case%s failed", broken,
                  j->case_count - missing,
@@ -61,8 +63,8 @@ void page_add_tiles(Str *out, const Judged *j)
     for (int v = 0; v < VERDICT_COUNT; v++)
         if (j->counts[v])
             str_addf(out, "<li class=\"%s\"><b>%d</b> %s</li>\n",
-                     verdict_name((Verdict)v), j->counts[v],
-                     verdict_name((Verdict)v));
+                     judge_verdict_name((Verdict)v), j->counts[v],
+                     judge_verdict_name((Verdict)v));
     str_add(out, "</ul>\n");
 }
 
@@ -110,7 +112,8 @@ static void add_sparkline(Page *p, const Judged *j, const Judgement *v)
              "<svg class=\"spark\" viewBox=\"0 0 %d %d\" aria-hidden="
              "\"true\"><path d=\"%s\"/><circle class=\"%s\" cx=\"%.1f\" "
              "cy=\"%.1f\" r=\"2.5\"/></svg>",
-             WIDTH, HEIGHT, str_text(&path), verdict_name(v->verdict), x, y);
+             WIDTH, HEIGHT, str_text(&path), judge_verdict_name(v->verdict), x,
+             y);
     str_free(&path);
 }
 
@@ -155,7 +158,10 @@ static void add_change_cell(Page *p, const Judgement *v)
 {
     str_add(&p->body, "<td class=\"change\">");
     if (!isnan(v->ratio.value)) {
-        page_add_interval(p, &v->ratio, v->threshold, SPAN, true);
+        page_add_interval(p, &v->ratio, v->threshold, SPAN,
+                          v->verdict == VERDICT_REGRESSED  ? "bad"
+                          : v->verdict == VERDICT_IMPROVED ? "good"
+                                                           : "even");
         html_add_name(&p->body, "span", "ratio",
                       format_interval(p->arena, v->ratio.value, v->ratio.low,
                                       v->ratio.high));
@@ -232,7 +238,7 @@ static void add_case_cell(Page *p, const Judged *j, const Judgement *v,
         page_add_mode(p, c->mode);
     }
     str_add(&p->body, "</th><td class=\"left\">");
-    page_add_verdict(p, verdict_name(v->verdict));
+    page_add_verdict(p, judge_verdict_name(v->verdict));
     add_also(p, j, v, columns, count);
     str_add(&p->body, "</td>");
 }
@@ -240,7 +246,7 @@ static void add_case_cell(Page *p, const Judged *j, const Judgement *v,
 static void add_row(Page *p, const Judged *j, const Judgement *v,
                     const Column *columns, int count)
 {
-    str_addf(&p->body, "<tr class=\"%s\">", verdict_name(v->verdict));
+    str_addf(&p->body, "<tr class=\"%s\">", judge_verdict_name(v->verdict));
     add_case_cell(p, j, v, columns, count);
     add_value_cell(p, j, v, "p50", "p50", "value first");
     if (j->h->runs.count > 1) {
@@ -270,9 +276,10 @@ static void add_explanation(Page *p, const Judged *j)
                  "the ratio lies more than %.0f %% from it, or more than two "
                  "runs of the case usually differ by, if that is more (the "
                  "grey band); it is the same when the interval lies within "
-                 "the band. ",
-                 format_date(p->arena, base->committed),
-                 100 * JUDGE_THRESHOLD);
+                 "the band. With one process a side and too few runs to know "
+                 "how they differ, it takes %.0f %%. ",
+                 format_date(p->arena, base->committed), 100 * JUDGE_THRESHOLD,
+                 100 * JUDGE_LONE_THRESHOLD);
     }
     str_add(&p->body,
             "<b>error</b>: largest difference from the reference. "
@@ -288,8 +295,9 @@ void page_add_overview(Page *p, const Judged *j, bool explain)
                         : sizeof model_columns / sizeof *columns;
     page_begin_section(p, j, "overview", kernels ? "Kernels alone" : "Cases");
     page_add_tiles(&p->body, j);
-    str_add(&p->body, "<div class=\"scroll\"><table class=\"cases sortable\">"
-                      "\n");
+    str_addf(&p->body,
+             "<div class=\"scroll\"><table class=\"cases sortable%s\">\n",
+             kernels ? " alone" : "");
     Str head = {0};
     str_add(&head, "<case|<verdict|p50");
     if (j->h->runs.count > 1)

@@ -52,9 +52,9 @@ void page_add_verdict(Page *p, const char *name)
         return;
     const char *mark = "", *class = "unknown";
     for (int v = 0; v < VERDICT_COUNT; v++)
-        if (!strcmp(name, verdict_name((Verdict)v))) {
+        if (!strcmp(name, judge_verdict_name((Verdict)v))) {
             mark = marks[v];
-            class = verdict_name((Verdict)v);
+            class = judge_verdict_name((Verdict)v);
         }
     str_addf(&p->body, "<span class=\"verdict %s\"><i>%s</i> ", class, mark);
     html_add_short(&p->body, name, 20);
@@ -62,7 +62,7 @@ void page_add_verdict(Page *p, const char *name)
 }
 
 void page_add_interval(Page *p, const Ratio *r, double threshold, double span,
-                       bool down_is_good)
+                       const char *class)
 {
     enum { WIDTH = 100, HEIGHT = 16, MIDDLE = WIDTH / 2 };
     double pixels = (MIDDLE - 6) / log(span);
@@ -77,11 +77,6 @@ void page_add_interval(Page *p, const Ratio *r, double threshold, double span,
         places[i] = MIDDLE + fmax(-MIDDLE + 4, fmin(MIDDLE - 4, at));
     }
     double band = fmin(pixels * log1p(threshold), MIDDLE);
-    bool leaves =
-        (r->low > 1 || r->high < 1) && fabs(log(r->value)) > log1p(threshold);
-    const char *class = !leaves                          ? "even"
-                        : (r->value < 1) == down_is_good ? "good"
-                                                         : "bad";
     str_addf(&p->body,
              "<svg class=\"interval %s%s\" viewBox=\"0 0 %d %d\" "
              "aria-hidden=\"true\"><rect x=\"%.1f\" y=\"0\" width=\"%.1f\" "

@@ -28,9 +28,10 @@ void page_add_mode(Page *p, const char *mode);
 /* A verdict with its colour. */
 void page_add_verdict(Page *p, const char *name);
 /* An interval as a line with a dot on a logarithmic scale from 1 / `span` to
- * `span`, with a band of `threshold` around 1; `down_is_good` colours it. */
+ * `span`, with a band of `threshold` around 1, in the colour of a class:
+ * "good", "bad" or "even". */
 void page_add_interval(Page *p, const Ratio *ratio, double threshold,
-                       double span, bool down_is_good);
+                       double span, const char *class);
 /* Whether the cases are kernels, not models in modes. */
 bool is_kernel_suite(const History *h);
 

@@ -58,9 +58,21 @@ static void fill_series(Panel *p, Series *s)
             continue;
         s->low[i] = ok ? r->p10 / p->scale.divisor : NAN;
         s->high[i] = ok ? r->p90 / p->scale.divisor : NAN;
-        range_add(&p->range, s->low[i]);
-        range_add(&p->range, s->high[i]);
     }
+}
+
+/* Bands may take as much room as the lines do and a quarter of a value: what
+ * a disturbed run's band has beyond is cut off. */
+static void widen_for_bands(Panel *p)
+{
+    Range lines = p->range;
+    double room = lines.high - lines.low + 0.25 * fabs(lines.high);
+    for (int k = 0; k < p->count; k++)
+        for (int i = 0; p->series[k].low && i < p->j->h->runs.count; i++) {
+            range_add(&p->range, fmax(p->series[k].low[i], lines.low - room));
+            range_add(&p->range,
+                      fmin(p->series[k].high[i], lines.high + room));
+        }
 }
 
 static double largest_of(const Panel *p)
@@ -346,6 +358,7 @@ void trend_add_panel(Panel *p)
         fill_series(p, &p->series[i]);
     if (range_is_empty(&p->range))
         return;
+    widen_for_bands(p);
     range_pad(&p->range, least_height(p));
     Str *body = &p->page->body, *script = &p->page->plots->script;
     str_add(body, "<figure>");

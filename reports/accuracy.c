@@ -1,11 +1,10 @@
-/* Accuracy over latency, and kernels under the machine's roofs. */
+/* Accuracy over latency, a point a case. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "reports/axis.h"
 #include "reports/html.h"
-#include "reports/kernels.h"
 #include "reports/page.h"
 
 /* ---- labels ----------------------------------------------------------- */
@@ -137,7 +136,7 @@ static void add_dot_rows(Page *p, Plot *plot, const Metric *m,
 static void draw_accuracy(Page *p, const Metric *m, const Dots *dots,
                           const char *class, int width, int height)
 {
-    Margins margins = {46, 16, 18, 40};
+    Margins margins = {46, 16, 24, 40};
     Range x = range_empty(), y = range_empty();
     for (int i = 0; i < dots->count; i++) {
         range_add(&x, dots->data[i].x);
@@ -164,6 +163,15 @@ static void draw_accuracy(Page *p, const Metric *m, const Dots *dots,
             inside.bottom - down * axis_place(y, dots->data[i].y, false);
         Box dot = {px - 5, py - 5, px + 5, py + 5};
         vec_push(p->arena, &boxes, dot);
+    }
+    /* Links of a model's modes are nearly level. */
+    for (int i = 1; i < dots->count; i++) {
+        const Box *a = &boxes.data[i - 1], *b = &boxes.data[i];
+        Box link = {fmin(a->left, b->left), fmin(a->top, b->top),
+                    fmax(a->right, b->right), fmax(a->bottom, b->bottom)};
+        if (!strcmp(dots->data[i].of->model, dots->data[i - 1].of->model) &&
+            link.bottom - link.top < 20)
+            vec_push(p->arena, &boxes, link);
     }
     for (int i = 0; i < dots->count; i++) {
         const Dot *d = &dots->data[i];
@@ -208,153 +216,4 @@ void page_add_accuracy(Page *p, const Judged *j)
     }
     if (begun)
         page_end_section(p);
-}
-
-/* ---- roofline --------------------------------------------------------- */
-
-static const Margins roof_margins = {46, 16, 18, 40};
-enum { ROOF_WIDTH = 400, ROOF_HEIGHT = 280 };
-/* What is slower than this share of the peak is off the plot. */
-#define LEAST_SHARE 1e-4
-
-static bool is_drawable(const KernelSum *k, double peak)
-{
-    double rate = k->flops / k->seconds * 1e-9;
-    return k->flops > 0 && k->bytes > 0 && k->seconds > 0 &&
-           isfinite(k->flops / k->bytes) && rate > peak * LEAST_SHARE;
-}
-
-/* A level's name along its line, near the line's lower end. */
-static void add_roof_label(Page *p, Str *labels, const Level *level,
-                           double start, double end, Range x, Range y)
-{
-    double across = ROOF_WIDTH - roof_margins.left - roof_margins.right;
-    double down = ROOF_HEIGHT - roof_margins.top - roof_margins.bottom;
-    double slope = down / log(y.high / y.low) * log(x.high / x.low) / across;
-    const char *text =
-        arena_printf(p->arena, "%s %.3g GB/s", level->name, level->gbps);
-    double length = across * log(end / start) / log(x.high / x.low);
-    if (length < CHARACTER_WIDTH * html_length(text))
-        return;
-    str_addf(labels,
-             "set label \"%s\" at %.6g, %.6g left front rotate by %.1f "
-             "offset 0.9, %.2f tc rgb text\n",
-             plot_label(p->plots, text, 24), start, level->gbps * start,
-             atan(slope) * 180 / 3.14159265, 0.5 + 0.9 * slope);
-}
-
-static void add_roofs(Page *p, const RunDetail *d, Range x, Range y)
-{
-    Str *script = &p->plots->script;
-    int roofs = 0;
-    str_add(script, "$roof << EOD\n");
-    Str labels = {0};
-    for (int i = 0; i < d->levels.count; i++) {
-        const Level *level = &d->levels.data[i];
-        double ridge = d->fma_gflops / level->gbps;
-        double start = fmax(y.low / level->gbps, x.low);
-        double end = fmin(ridge, x.high);
-        if (!(level->gbps > 0) || start >= end)
-            continue;
-        str_addf(script, "%.6g %.6g\n%.6g %.6g\n\n\n", start,
-                 level->gbps * start, end, level->gbps * end);
-        roofs++;
-        add_roof_label(p, &labels, level, start, end, x, y);
-    }
-    str_addf(script,
-             "%.6g %.6g\n%.6g %.6g\nEOD\nroofs = %d\n%sset label \"%s\" at "
-             "%.6g, %.6g right front offset -0.3, 0.6 tc rgb text\n",
-             x.low, d->fma_gflops, x.high, d->fma_gflops, roofs + 1,
-             str_text(&labels),
-             plot_label(p->plots,
-                        arena_printf(p->arena, "FMA %.3g", d->fma_gflops), 24),
-             x.high, d->fma_gflops);
-    str_free(&labels);
-}
-
-static void add_kernel_dots(Page *p, Plot *plot, const KernelSums *sums,
-                            double peak)
-{
-    Str *script = &p->plots->script;
-    str_add(script, "$dot << EOD\n");
-    for (int i = 0; i < sums->count; i++) {
-        const KernelSum *k = &sums->data[i];
-        if (!is_drawable(k, peak))
-            continue;
-        double rate = k->flops / k->seconds * 1e-9;
-        double share = k->share > 0 ? k->share : 0;
-        str_addf(script, "%.6g %.6g %.2f %d\n", k->flops / k->bytes, rate,
-                 0.45 + 2.2 * sqrt(share), k->is_memory ? 17 : 16);
-        plot_tip(p->plots, plot,
-                 arena_printf(p->arena, "%s: %s, %s, %.3g GFLOP/s, %s",
-                              k->name, format_value(p->arena, "s", k->seconds),
-                              format_share(p->arena, share, 1), rate,
-                              kernel_bound_text(p->arena, k)));
-    }
-    str_add(script, "EOD\n");
-}
-
-static bool add_roof_plot(Page *p, const Judged *j, const Case *c,
-                          const KernelSums *sums)
-{
-    const RunDetail *d = j->newest;
-    double peak = d->fma_gflops;
-    Range x = range_empty(), y = range_empty();
-    for (int i = 0; i < sums->count; i++)
-        if (is_drawable(&sums->data[i], peak)) {
-            range_add(&x, sums->data[i].flops / sums->data[i].bytes);
-            range_add(&y, sums->data[i].flops / sums->data[i].seconds * 1e-9);
-        }
-    if (range_is_empty(&x))
-        return false;
-    range_add(&y, peak);
-    /* At least two decades of intensity, so that the slopes show. */
-    range_pad_log(&x, x.high / x.low < 25 ? 4 : 1.8);
-    range_pad_log(&y, 1.8);
-    str_add(&p->body, "<figure><figcaption>");
-    html_add_name(&p->body, "b", "", c->model);
-    str_add(&p->body, " ");
-    page_add_mode(p, c->mode);
-    str_add(&p->body, "</figcaption>\n");
-    Plot *plot = plot_begin(
-        p->plots, &p->body, ROOF_WIDTH, ROOF_HEIGHT, roof_margins,
-        arena_printf(p->arena, "kernels of %s under the roofs", c->name));
-    plot_units(p->plots, plot, "GFLOP/s", "flop/byte");
-    axis_add_log(&p->plots->script, 'x', x, 5);
-    axis_add_log(&p->plots->script, 'y', y, 5);
-    add_roofs(p, d, x, y);
-    add_kernel_dots(p, plot, sums, peak);
-    plot_end(p->plots, "roofline.gp");
-    str_add(&p->body, "</figure>\n");
-    return true;
-}
-
-void page_add_roofline(Page *p, const Judged *j)
-{
-    if (!(j->newest->fma_gflops > 0))
-        return;
-    bool begun = false;
-    int count;
-    const MainCase *mains = kernel_main_cases(p->arena, j, &count);
-    for (int i = 0; i < count; i++) {
-        KernelSums sums = kernel_sums(p->arena, mains[i].detail);
-        if (!sums.count)
-            continue;
-        if (!begun) {
-            page_begin_section(p, j, "roofline", "Roofline");
-            str_add(&p->body,
-                    "<p class=\"note\">Kernels of the newest run; the area "
-                    "tells a kernel's share of the time. "
-                    "<i class=\"key c0\"></i>bound by compute "
-                    "<i class=\"key c1\"></i>bound by memory. Lines are what "
-                    "the machine was measured to do.</p>\n"
-                    "<div class=\"plots\">\n");
-        }
-        begun = true;
-        add_roof_plot(p, j, mains[i].of, &sums);
-    }
-    if (begun) {
-        str_add(&p->body, "</div>\n");
-        page_end_section(p);
-    }
 }
