@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "codegen/c.h"
 #include "runtime/abi.h"
+#include "tensor/half.h"
 #include "tensor/ptrmap.h"
 
 /* Longest text written in place; above it a local constant keeps lines
@@ -184,10 +185,20 @@ void c_emit_preamble(Str *out)
 static const char *type_name(const Emit *e, DType dtype)
 {
     static const char *const names[DT_COUNT] = {
-        [DT_F64] = "double",   [DT_F32] = "float",    [DT_I64] = "int64_t",
-        [DT_I32] = "int32_t",  [DT_I16] = "int16_t",  [DT_I8] = "int8_t",
-        [DT_U64] = "uint64_t", [DT_U32] = "uint32_t", [DT_U16] = "uint16_t",
-        [DT_U8] = "uint8_t",   [DT_BOOL] = "_Bool",
+        [DT_F64] = "double",
+        [DT_F32] = "float",
+        [DT_I64] = "int64_t",
+        [DT_I32] = "int32_t",
+        [DT_I16] = "int16_t",
+        [DT_I8] = "int8_t",
+        [DT_U64] = "uint64_t",
+        [DT_U32] = "uint32_t",
+        [DT_U16] = "uint16_t",
+        [DT_U8] = "uint8_t",
+        [DT_BOOL] = "_Bool",
+        /* Held as their bits. */
+        [DT_F16] = "uint16_t",
+        [DT_BF16] = "uint16_t",
     };
 
     if (!names[dtype])
@@ -363,6 +374,8 @@ static const char *emit_unary(Emit *e, const Expr *x)
     case EX_CAST:
         return emit_cast(e, x, a);
     case EX_BITCAST:
+        if (dtype_is_half(x->dtype) || dtype_is_half(x->arg[0]->dtype))
+            return a;
         if (dtype_is_float(x->dtype) == f)
             return arena_printf(e->arena, "((%s)%s)", type_name(e, x->dtype),
                                 a);

@@ -39,10 +39,7 @@ LLVMTypeRef module_type(const Module *m, DType dtype)
         return m->f64;
     case DT_F32:
         return m->f32;
-    case DT_F16:
-        return LLVMHalfTypeInContext(m->context);
-    case DT_BF16:
-        return LLVMBFloatTypeInContext(m->context);
+    /* f16 and bf16 are held as their bits, which is the default. */
     case DT_BOOL:
         return m->i1;
     default:

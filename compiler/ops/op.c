@@ -211,30 +211,17 @@ bool ops_infer_graph(Graph *g)
     return ok;
 }
 
-/* f16, bf16 and the wider unsigned types exist in graphs and constants; no
- * target computes with them yet. */
-static bool is_computed(DType dtype)
-{
-    return dtype == DT_F64 || dtype == DT_F32 || dtype == DT_I64 ||
-           dtype == DT_I32 || dtype == DT_BOOL || dtype == DT_I8 ||
-           dtype == DT_U8;
-}
-
-/* Says which of the three things is missing: an element type, an extent, or
- * room. */
+/* Says which of the two things is missing: an extent, or room. */
 static bool check_tensor(const Graph *g, const Node *node,
                          const Tensor *tensor)
 {
     const TensorType *type = &tensor->type;
-    if (type_count(type) >= 0 && is_computed(type->dtype))
+    if (type_count(type) >= 0)
         return true;
     Str text = {0};
     type_print(&text, type);
     const char *why =
-        !is_computed(type->dtype)
-            ? "this element type is not computed yet; use f32, f64, i64, "
-              "i32 or bool"
-        : type_is_static(type)
+        type_is_static(type)
             ? "the tensor is too large"
             : "every extent must be known; give --dim NAME=VALUE for each "
               "named dimension";

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "tensor/half.h"
 #include "tensor/text.h"
 
 Definition *definition_new(Arena *arena, const char *name)
@@ -139,8 +140,31 @@ void stage_end(StageBuilder *b, const Expr *value)
     vec_push(b->arena, &b->def->stages, s);
 }
 
+/* Many numbers of few digits are summed in more: f32, rounded once at the
+ * end by a stage of its own. */
+static void end_reduce_wide(StageBuilder *b, const char *name,
+                            const Expr *value)
+{
+    Stage *s = b->stage;
+    Buffer *out = s->out[0];
+    Buffer *sum = definition_add_buffer(
+        b->def, arena_printf(b->arena, "%s.sum", out->name), BUF_TEMP, DT_F32,
+        out->rank, out->dims);
+    s->name = sum->name;
+    s->out[0] = sum;
+    stage_end_reduce(b, name, expr_cast(b->arena, DT_F32, value));
+    stage_begin(b, b->def, out);
+    const Expr *total = expr_read(b->arena, sum, b->index);
+    stage_end(b, expr_cast(b->arena, out->dtype, total));
+}
+
 void stage_end_reduce(StageBuilder *b, const char *name, const Expr *value)
 {
+    bool adds = !strcmp(name, "sum") || !strcmp(name, "prod");
+    if (adds && dtype_is_half(value->dtype)) {
+        end_reduce_wide(b, name, value);
+        return;
+    }
     b->stage->reducer = reducer_simple(b->arena, name, value->dtype);
     stage_end(b, value);
 }

@@ -86,8 +86,12 @@ const Expr *expr_const(Arena *a, DType dtype, double value)
     if (!dtype_is_float(dtype))
         return expr_const_int(a, dtype, (int64_t)value);
     Expr *x = node(a, EX_FLOAT, dtype, 0);
-    /* Rounded once, here: from now on the double is exactly the f32. */
-    x->f = dtype == DT_F64 ? value : (double)(float)value;
+    /* Rounded once, here: from now on the double is exactly that number. */
+    x->f = dtype == DT_F64   ? value
+           : dtype == DT_F32 ? (double)(float)value
+           : dtype == DT_BF16
+               ? (double)bfloat_to_float(float_to_bfloat((float)value))
+               : (double)half_to_float(float_to_half((float)value));
     return x;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/diag.h"
 #include "tensor/loops.h"
+#include "tensor/half.h"
 #include "tensor/ptrmap.h"
 
 /* f for floats, i for integers and bool; which follows from the dtype. */
@@ -66,6 +67,12 @@ static bool check(Interp *in, const Storage *s, int64_t offset,
     return false;
 }
 
+/* The elements of half precision are held as their bits. */
+static DType held_type(const Buffer *buffer)
+{
+    return dtype_is_half(buffer->dtype) ? DT_U16 : buffer->dtype;
+}
+
 static Cell load(Interp *in, const Expr *x)
 {
     Storage *s = storage_of(in, x->buffer);
@@ -79,7 +86,7 @@ static Cell load(Interp *in, const Expr *x)
                    in->kernel->name, (long long)at, s->buffer->name);
         in->failed = true;
     }
-    Array view = {.dtype = s->buffer->dtype, .data = s->data};
+    Array view = {.dtype = held_type(s->buffer), .data = s->data};
     if (dtype_is_float(view.dtype))
         return (Cell){.f = array_get(&view, at)};
     return (Cell){.i = array_get_int(&view, at)};
@@ -101,7 +108,7 @@ static int64_t wrap(DType dtype, uint64_t v)
                : dtype == DT_U8 ? (int64_t)(uint8_t)v
                                 : (int64_t)(int8_t)v;
     case 2:
-        return dtype == DT_U16 ? (int64_t)(uint16_t)v : (int64_t)(int16_t)v;
+        return dtype == DT_I16 ? (int64_t)(int16_t)v : (int64_t)(uint16_t)v;
     case 4:
         return dtype == DT_U32 ? (int64_t)(uint32_t)v : (int64_t)(int32_t)v;
     default:
@@ -417,7 +424,7 @@ static void execute(Interp *in, const Stmt *s)
         int64_t at = eval(in, s->offset).i;
         if (!check(in, to, at, "writes"))
             return;
-        Array view = {.dtype = to->buffer->dtype, .data = to->data};
+        Array view = {.dtype = held_type(to->buffer), .data = to->data};
         if (dtype_is_float(view.dtype))
             array_set(&view, at, v.f);
         else

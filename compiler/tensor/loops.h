@@ -75,7 +75,9 @@ uint64_t kernel_hash(const Kernel *kernel);
 bool kernel_interpret(const Kernel *kernel, void *const *data, Diag *diag);
 
 /* Exp, log, erf, tanh, sin, cos and pow as arithmetic on f32 or f64 (source
- * and error in tensor/math.c): every backend and the interpreter emit this
+ * and error in tensor/math.c), and f16 and bf16 as f32 that is rounded after
+ * each operation (tensor/half.h): what is left of these types is loads, and
+ * bitcasts from and to u16. Every backend and the interpreter emit this
  * expansion, so that all agree and none needs libm. */
 const Expr *math_expand(Arena *a, const Expr *x, bool fused);
 

@@ -7,7 +7,9 @@
  * Juffa's two-branch form; Taylor for f64. */
 #include <math.h>
 
+#include "base/array.h"
 #include "base/diag.h"
+#include "tensor/half.h"
 #include "tensor/loops.h"
 #include "tensor/ptrmap.h"
 
@@ -283,32 +285,130 @@ static const Expr *expand(Arena *a, const Expr *x, const Expr *const *arg,
     }
 }
 
-static const Expr *walk(Arena *a, PtrMap *memo, const Expr *x, bool fused)
+/* ---- half precision --------------------------------------------------- */
+
+typedef struct Walk {
+    Arena *a;
+    bool fused;
+    PtrMap memo; /* of an f16 or bf16 expression: its value in f32 */
+    PtrMap bits; /* of such a value: the u16 it is of, where that is known */
+} Walk;
+
+static const Expr *walk(Walk *w, const Expr *x);
+
+static const Expr *widened(Walk *w, DType dtype, const Expr *bits)
 {
-    const Expr *known = ptrmap_get(memo, x);
-    if (known)
-        return known;
+    const Expr *value = half_widen(w->a, dtype, bits);
+    ptrmap_set(&w->bits, value, bits);
+    return value;
+}
+
+/* Moving a number keeps every bit of it, of a NaN as well. */
+static const Expr *narrowed(Walk *w, DType dtype, const Expr *value)
+{
+    const Expr *bits = ptrmap_get(&w->bits, value);
+    return bits ? bits : half_narrow(w->a, dtype, value);
+}
+
+static const Expr *constant_bits(Arena *a, DType dtype, double value)
+{
+    float f = (float)value;
+    return expr_const_int(
+        a, DT_U16, dtype == DT_F16 ? float_to_half(f) : float_to_bfloat(f));
+}
+
+static const Expr *rounded(Walk *w, DType dtype, const Expr *value)
+{
+    return widened(w, dtype, half_narrow(w->a, dtype, value));
+}
+
+/* The f32 value of an f16 or bf16 expression. */
+static const Expr *half_value(Walk *w, const Expr *x)
+{
+    Arena *a = w->a;
+    const Expr *arg[3];
+    switch (x->kind) {
+    case EX_FLOAT: {
+        const Expr *value = expr_const(a, DT_F32, x->f);
+        ptrmap_set(&w->bits, value, constant_bits(a, x->dtype, x->f));
+        return value;
+    }
+    case EX_LOAD:
+        arg[0] = walk(w, x->arg[0]);
+        return widened(
+            w, x->dtype,
+            expr_bitcast(a, DT_U16, expr_load(a, x->buffer, arg[0])));
+    case EX_BITCAST:
+        return widened(w, x->dtype, walk(w, x->arg[0]));
+    case EX_CAST:
+        return rounded(w, x->dtype, expr_cast(a, DT_F32, walk(w, x->arg[0])));
+    case EX_SELECT: {
+        for (int i = 0; i < 3; i++)
+            arg[i] = walk(w, x->arg[i]);
+        return widened(w, x->dtype,
+                       expr_select(a, arg[0], narrowed(w, x->dtype, arg[1]),
+                                   narrowed(w, x->dtype, arg[2])));
+    }
+    default:
+        break;
+    }
+    /* The operation itself in f32. */
+    for (int i = 0; i < x->count; i++)
+        arg[i] = walk(w, x->arg[i]);
+    const Expr *wide = x->kind == EX_FMA ? expr_fma(a, arg[0], arg[1], arg[2])
+                       : x->count == 2
+                           ? expr_binary(a, x->kind, arg[0], arg[1])
+                           : expr_unary(a, x->kind, arg[0]);
+    bool exact = x->kind == EX_NEG || x->kind == EX_ABS || x->kind == EX_MIN ||
+                 x->kind == EX_MAX;
+    wide = walk(w, wide);
+    return exact ? wide : rounded(w, x->dtype, wide);
+}
+
+/* ---- all expressions -------------------------------------------------- */
+
+static const Expr *full_value(Walk *w, const Expr *x)
+{
     const Expr *arg[MAX_RANK], *result = x;
     bool is_call =
         (x->kind >= EX_EXP && x->kind <= EX_COS) || x->kind == EX_POW;
     bool changed = is_call;
     for (int i = 0; i < x->count; i++) {
-        arg[i] = walk(a, memo, x->arg[i], fused);
+        arg[i] = walk(w, x->arg[i]);
         changed |= arg[i] != x->arg[i];
     }
+    if (x->kind == EX_BITCAST && dtype_is_half(x->arg[0]->dtype))
+        return expr_bitcast(w->a, x->dtype,
+                            narrowed(w, x->arg[0]->dtype, arg[0]));
     if (changed)
-        result = expand(a, x, arg, fused);
+        result = expand(w->a, x, arg, w->fused);
     if (!result || (is_call && x->dtype != DT_F32 && x->dtype != DT_F64))
         die("%s of %s has no expansion", expr_kind_name(x->kind),
             dtype_name(x->dtype));
-    ptrmap_set(memo, x, result);
+    return result;
+}
+
+static const Expr *walk(Walk *w, const Expr *x)
+{
+    const Expr *known = ptrmap_get(&w->memo, x);
+    if (known)
+        return known;
+    const Expr *result =
+        dtype_is_half(x->dtype) ? half_value(w, x) : full_value(w, x);
+    ptrmap_set(&w->memo, x, result);
+    /* What is expanded already stays as it is. */
+    if (!dtype_is_half(x->dtype))
+        ptrmap_set(&w->memo, result, result);
     return result;
 }
 
 const Expr *math_expand(Arena *a, const Expr *x, bool fused)
 {
-    PtrMap memo = {0};
-    const Expr *result = walk(a, &memo, x, fused);
-    ptrmap_free(&memo);
+    Walk w = {.a = a, .fused = fused};
+    const Expr *result = walk(&w, x);
+    if (dtype_is_half(x->dtype))
+        result = expr_bitcast(a, x->dtype, narrowed(&w, x->dtype, result));
+    ptrmap_free(&w.memo);
+    ptrmap_free(&w.bits);
     return result;
 }
