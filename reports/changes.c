@@ -7,7 +7,11 @@
 #include "reports/html.h"
 #include "reports/page.h"
 
-enum { MAX_PARTS = 8 };
+enum {
+    MAX_PARTS = 8, /* of a case */
+    MAX_OPEN = 8,  /* cases that are not folded */
+    MAX_MOVES = 60
+};
 
 static const char *signed_time(Page *p, double seconds)
 {
@@ -117,7 +121,8 @@ static void add_cause(Page *p, const Blame *b)
     str_add(&p->body, "</p>\n");
 }
 
-static void add_attribution(Page *p, const Judged *j, const Judgement *v)
+static void add_attribution(Page *p, const Judged *j, const Judgement *v,
+                            bool open)
 {
     const History *h = j->h;
     const char *name = h->cases.data[v->c].name;
@@ -127,9 +132,8 @@ static void add_attribution(Page *p, const Judged *j, const Judgement *v)
     const CaseDetail *before = detail_case(j->details[v->base], name);
     if (!after || !before)
         return;
-    bool worse = v->verdict == VERDICT_REGRESSED;
     str_addf(&p->body, "<details class=\"attribution\"%s><summary>",
-             worse ? " open=\"open\"" : "");
+             open ? " open=\"open\"" : "");
     html_add_name(&p->body, "b", "", name);
     str_add(&p->body, " ");
     page_add_verdict(p, judge_verdict_name(v->verdict));
@@ -173,13 +177,19 @@ static void add_moves(Page *p, const Judged *j)
                       "<table>\n");
     html_head(&p->body, "<case|<metric|before|now|change");
     str_add(&p->body, "<tbody>\n");
+    /* What got worse comes first. */
+    int shown = 0;
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < j->case_count; i++)
             for (int k = 0; k < j->cases[i].moves.count; k++)
-                if (j->cases[i].moves.data[k].worse == (pass == 0))
+                if (j->cases[i].moves.data[k].worse == (pass == 0) &&
+                    shown++ < MAX_MOVES)
                     add_move(p, j, &j->cases[i], &j->cases[i].moves.data[k]);
+    str_add(&p->body, "</tbody></table></div>\n<p class=\"note\">");
+    if (shown > MAX_MOVES)
+        str_addf(&p->body, "%d more are left out. ", shown - MAX_MOVES);
     str_add(&p->body,
-            "</tbody></table></div>\n<p class=\"note\">What differs by more "
+            "What differs by more "
             "than 1.5 times what two runs usually do, and by more than 0.1 "
             "points (5 for errors), 1 dB, 1 % (bytes), 50 % (errors without "
             "a unit) or 10 % (all else). While the usual difference is not "
@@ -228,10 +238,13 @@ void page_add_changes(Page *p, const Judged *j)
         return;
     page_begin_section(p, j, "changes", "What changed");
     add_machine_changes(p, j);
-    for (int i = 0; i < j->case_count; i++)
-        if (j->cases[i].verdict == VERDICT_REGRESSED ||
-            j->cases[i].verdict == VERDICT_IMPROVED)
-            add_attribution(p, j, &j->cases[i]);
+    int opened = 0;
+    for (int i = 0; i < j->case_count; i++) {
+        bool worse = j->cases[i].verdict == VERDICT_REGRESSED;
+        if (worse || j->cases[i].verdict == VERDICT_IMPROVED)
+            add_attribution(p, j, &j->cases[i], worse && opened < MAX_OPEN);
+        opened += worse;
+    }
     add_moves(p, j);
     page_end_section(p);
 }

@@ -27,7 +27,7 @@ static int distance(const History *h, int i)
 {
     const Run *newest = &h->runs.data[history_newest(h)];
     const Run *run = &h->runs.data[i];
-    return 2 * is_same_source(run, newest) + (run->machine != newest->machine);
+    return 2 * (run->machine != newest->machine) + is_same_source(run, newest);
 }
 
 /* The newest of the best runs before the newest, for one case or, with -1,
@@ -58,7 +58,9 @@ const double *history_values(Arena *arena, const History *h, int c, int metric)
     return values;
 }
 
-static Verdict verdict_of(const Ratio *r, double threshold)
+/* What lies within `same` of 1 is the same; what lies beyond `threshold` has
+ * changed. */
+static Verdict verdict_of(const Ratio *r, double threshold, double same)
 {
     double high = 1 + threshold, low = 1 / high;
     if (isnan(r->low) || isnan(r->high) || isnan(r->value))
@@ -67,8 +69,9 @@ static Verdict verdict_of(const Ratio *r, double threshold)
         return VERDICT_REGRESSED;
     if (r->value < low && r->high < 1)
         return VERDICT_IMPROVED;
-    return r->low >= low && r->high <= high ? VERDICT_SAME
-                                            : VERDICT_INCONCLUSIVE;
+    return r->low >= 1 / (1 + same) && r->high <= 1 + same
+               ? VERDICT_SAME
+               : VERDICT_INCONCLUSIVE;
 }
 
 static void judge_course(Arena *arena, Judgement *v, const double *values,
@@ -179,7 +182,8 @@ static Judgement judge_case(Arena *arena, Judged *j, int c, Str *notes)
             break;
         v.failing += before != NULL;
     }
-    if (!record) {
+    /* A skipped case did nothing wrong, and was not measured either. */
+    if (!record || !strcmp(record->status, "skipped")) {
         v.verdict = VERDICT_MISSING;
         return v;
     }
@@ -198,6 +202,7 @@ static Judgement judge_case(Arena *arena, Judged *j, int c, Str *notes)
     if (now && then)
         v.ratio = stats_ratio(&now->samples, &then->samples);
     /* One process says nothing about how processes differ. */
+    double same = v.threshold;
     if (!v.usual_known && now && then &&
         (now->samples.processes < 2 || then->samples.processes < 2))
         v.threshold = JUDGE_LONE_THRESHOLD;
@@ -206,7 +211,7 @@ static Judgement judge_case(Arena *arena, Judged *j, int c, Str *notes)
             data_value(h, newest, c, p50) / data_value(h, v.base, c, p50);
     bool comparable =
         h->runs.data[v.base].machine == h->runs.data[newest].machine;
-    v.verdict = comparable ? verdict_of(&v.ratio, v.threshold)
+    v.verdict = comparable ? verdict_of(&v.ratio, v.threshold, same)
                            : VERDICT_NOT_COMPARABLE;
     judge_moves(arena, j->data, h, &v);
     return v;

@@ -8,7 +8,7 @@
 /* Worst first. */
 typedef enum Verdict {
     VERDICT_BROKEN,  /* its status is not ok */
-    VERDICT_MISSING, /* in the run before, and not in this one */
+    VERDICT_MISSING, /* skipped, or in the run before and not in this one */
     VERDICT_REGRESSED,
     VERDICT_NOT_COMPARABLE, /* the machine's fingerprint differs */
     VERDICT_INCONCLUSIVE,

@@ -48,8 +48,8 @@ void page_add_failures(Page *p, const Judged *j)
                  j->case_count - missing,
                  j->case_count - missing == 1 ? "" : "s");
     if (missing)
-        str_addf(&p->body, "%s%d case%s missing", broken ? ", " : "", missing,
-                 missing == 1 ? "" : "s");
+        str_addf(&p->body, "%s%d case%s not measured", broken ? ", " : "",
+                 missing, missing == 1 ? "" : "s");
     str_add(&p->body, "</h2>\n<ul>\n");
     for (int i = 0; i < j->case_count; i++)
         if (j->cases[i].verdict <= VERDICT_MISSING)

@@ -106,7 +106,9 @@ static void add_run_facts(Page *p, const Judged *j)
     html_add_short(&p->body, run->commit, 16);
     str_addf(&p->body, "</code>%s</dd></div>\n",
              run->dirty ? " <span class=\"dirty\">dirty</span>" : "");
-    add_fact(p, "measured", format_time(p->arena, run->time));
+    add_fact(
+        p, "measured",
+        arena_printf(p->arena, "%s UTC", format_time(p->arena, run->time)));
     add_fact(p, "runs", arena_printf(p->arena, "%d", h->runs.count));
     if (j->base >= 0) {
         const Run *base = &h->runs.data[j->base];

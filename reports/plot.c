@@ -115,7 +115,7 @@ static bool run_gnuplot(Plots *plots, const char *scripts, const char *folder,
     Str err = {0};
     bool ok = process_ok(argv, &err);
     if (!ok)
-        str_addf(error, "cannot draw plots: %s\n",
+        str_addf(error, "cannot draw plots: %s; ci/setup installs gnuplot\n",
                  err.length ? str_text(&err) : "gnuplot failed");
     str_free(&err);
     return ok;

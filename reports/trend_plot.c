@@ -9,13 +9,13 @@
 
 enum {
     WIDTH = 400,
-    HEIGHT = 204,
+    HEIGHT = 208,
     MAX_TICKS = 4,    /* commits named below a plot */
     MAX_POINTS = 200, /* of a line; of more runs, extremes are drawn */
     MAX_DOTTED = 60,  /* runs that get a dot each */
     MAX_STEPS = 4     /* marked in a plot */
 };
-static const Margins margins = {46, 30, 18, 40};
+static const Margins margins = {46, 30, 22, 40};
 
 /* ---- data ------------------------------------------------------------- */
 

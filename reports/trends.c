@@ -7,7 +7,11 @@
 
 #include "reports/trend_plot.h"
 
-enum { NAME_LENGTH = 21, ROW = 17 };
+enum {
+    NAME_LENGTH = 21,
+    ROW = 17,
+    MAX_KERNEL_PLOTS = 48 /* of kernels alone, worst first */
+};
 /* Modes of one plot differ by less than this factor. */
 #define NEAR 2.5
 
@@ -143,10 +147,20 @@ static void draw_dot_plot(Page *page, const Metric *m, DotPlot *d)
     str_add(body, "</figure>\n");
 }
 
+static void add_modes(Page *page, const Judged *j)
+{
+    for (int i = 0; i < page->modes.count && !is_kernel_suite(j->h); i++) {
+        page_add_mode(page, page->modes.data[i]);
+        str_add(&page->body, " ");
+    }
+}
+
 static void add_dot_plots(Page *page, const Judged *j)
 {
+    str_add(&page->body, "<p class=\"note\">");
+    add_modes(page, j);
     str_add(&page->body,
-            "<p class=\"note\">One run so far: its values side by side. "
+            "One run so far: its values side by side. "
             "Latencies have a line from 10 % to 90 % of their samples.</p>\n"
             "<div class=\"plots\">\n");
     for (int m = 0; m < page->data->metrics.count; m++) {
@@ -216,6 +230,7 @@ static void add_metric(Page *page, const Judged *j, int metric)
     Series *all = ARENA_ARRAY(page->arena, Series, j->case_count);
     bool latency = metric == data_metric(page->data, "p50");
     Str still = {0};
+    int plots = 0;
     str_add(&page->body, "<div class=\"plots\">\n");
     for (int first = 0; first < j->case_count; first++) {
         int count = collect(page, j, metric, first, all);
@@ -223,9 +238,10 @@ static void add_metric(Page *page, const Judged *j, int metric)
             continue;
         const Case *c = &j->h->cases.data[all[0].c];
         bool kernel = is_kernel_suite(j->h);
-        if (kernel ? is_eventful(all[0].judgement)
+        if (kernel ? is_eventful(all[0].judgement) && plots < MAX_KERNEL_PLOTS
                    : latency || changes(j, metric, all, count)) {
             add_model(page, j, metric, all, count);
+            plots++;
             continue;
         }
         str_add(&still, still.length ? ", " : "");
@@ -235,8 +251,10 @@ static void add_metric(Page *page, const Judged *j, int metric)
     if (still.length)
         str_addf(&page->body,
                  "<p class=\"note\">%s: <span class=\"names\">%s</span></p>\n",
-                 is_kernel_suite(j->h) ? "No step and no change"
-                                       : "The same in all runs",
+                 plots == MAX_KERNEL_PLOTS
+                     ? "Without a plot, as there are many"
+                 : is_kernel_suite(j->h) ? "No step and no change"
+                                         : "The same in all runs",
                  str_text(&still));
     str_free(&still);
 }
@@ -282,11 +300,7 @@ static void add_folded(Page *page, const Judged *j, int metric)
 static void add_legend(Page *page, const Judged *j)
 {
     str_add(&page->body, "<p class=\"note\">");
-    if (!is_kernel_suite(j->h))
-        for (int i = 0; i < page->modes.count; i++) {
-            page_add_mode(page, page->modes.data[i]);
-            str_add(&page->body, " ");
-        }
+    add_modes(page, j);
     str_addf(&page->body,
              "By commit, oldest first. Lines are medians, with a band from "
              "10 %% to 90 %% of the samples. <span class=\"bad\">×</span> not "

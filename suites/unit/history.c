@@ -206,7 +206,7 @@ static json_t *values_of(const HistorySpec *s, const HistoryCase *c, int run,
     set_number(v, "weight_bytes", floor(c->seconds * 3e9));
     set_number(v, "code_bytes", 2048.0 * s->kernels + run / 10 * 64);
     set_number(v, "peak_rss_bytes",
-               4096 * floor(arena / 2048 + 20 * noise(state)));
+               4096 * floor(3000 + arena / 2048 + 3 * noise(state)));
     set_number(v, "max_abs_error", 4.3e-6);
     set_number(v, "max_rel_error", 2.1e-5);
     set_number(v, "max_excess", 0.01);
