@@ -1,58 +1,49 @@
 /* assay inspect: every level of the compiler as text. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "codegen/codegen.h"
 #include "harness/command.h"
 #include "harness/common.h"
+#include "harness/fusion.h"
 #include "harness/options.h"
 #include "ops/op.h"
 
 static const char usage[] =
     "Usage: assay inspect MODEL --show WHAT [options]\n"
+    "       assay inspect MODEL --groups [options]\n"
     "\n"
     "WHAT is one of\n"
     "  graph        the nodes, after all passes or after one (--after)\n"
     "  source       the graph as loaded\n"
-    "  groups       what fusion put together\n"
+    "  groups       what fusion put together, and why the rest is apart\n"
     "  program      kernel calls and buffers\n"
     "  definition   each kernel as tensor expressions\n"
     "  trace        each kernel's schedule\n"
     "  loops        each kernel's loop nest\n"
     "  llvm, asm, c each kernel's code\n"
     "\n"
+    "      --groups        the same as --show groups\n"
+    "      --format json   groups for programs instead of people\n"
     "      --after PASS    stop the passes there (graph, groups)\n"
     "      --kernel NAME   kernels whose name contains NAME "
     "only\n" COMPILE_HELP "\nExamples:\n"
     "  assay inspect resnet18 --show graph --after batchnorm\n"
+    "  assay inspect yolov8n --groups --format json\n"
     "  assay inspect resnet18 --show asm --kernel conv\n" EXIT_CODES_HELP;
 
-enum { OPT_SHOW = OPT_COMMAND, OPT_AFTER, OPT_KERNEL };
+enum { OPT_SHOW = OPT_COMMAND, OPT_AFTER, OPT_KERNEL, OPT_GROUPS, OPT_FORMAT };
 
 static const struct option long_options[] = {
     {"show", required_argument, NULL, OPT_SHOW},
     {"after", required_argument, NULL, OPT_AFTER},
     {"kernel", required_argument, NULL, OPT_KERNEL},
+    {"groups", no_argument, NULL, OPT_GROUPS},
+    {"format", required_argument, NULL, OPT_FORMAT},
     COMPILE_LONG,
     {NULL, 0, NULL, 0},
 };
-
-/* ---- whole programs --------------------------------------------------- */
-
-static void print_groups(Str *out, const Graph *g)
-{
-    for (int i = 0; i < g->groups.count; i++) {
-        const Group *group = g->groups.data[i];
-        str_addf(out, "group %d", group->id);
-        if (group->anchor)
-            str_addf(out, " around %s", group->anchor->name);
-        str_add(out, ":");
-        for (int n = 0; n < group->nodes.count; n++)
-            str_addf(out, " %s(%s)", group->nodes.data[n]->op->name,
-                     group->nodes.data[n]->name);
-        str_add(out, "\n");
-    }
-}
 
 /* ---- kernels ---------------------------------------------------------- */
 
@@ -153,13 +144,29 @@ static int show_kernels(Str *out, const Program *program, KernelView view,
 
 /* ---- command ---------------------------------------------------------- */
 
+static void show_groups(Str *out, const AssayCompiler *compiler,
+                        const char *model, bool json)
+{
+    const Graph *g = assay_graph(compiler);
+    const Program *program = assay_program(compiler);
+    if (!json) {
+        fusion_print(out, g, program);
+        return;
+    }
+    json_t *report = json_pack("{s:s, s:i, s:o}", "model", model, "kernels",
+                               program ? program->steps.count : 0, "groups",
+                               fusion_json(g, program));
+    char *text = json_dumps(report, JSON_INDENT(1));
+    str_addf(out, "%s\n", text);
+    free(text);
+    json_decref(report);
+}
+
 static int show(Str *out, const AssayCompiler *compiler, const char *what,
                 const char *kernel)
 {
     if (!strcmp(what, "graph"))
         graph_print(out, assay_graph(compiler), false);
-    else if (!strcmp(what, "groups"))
-        print_groups(out, assay_graph(compiler));
     else if (!strcmp(what, "program"))
         program_print(out, assay_program(compiler));
     else
@@ -180,7 +187,7 @@ static bool is_view(const char *what)
 }
 
 static int inspect(const char *model, const char *what, const char *kernel,
-                   const CompileOptions *o)
+                   bool json, const CompileOptions *o)
 {
     AssayCompiler *compiler = assay_new();
     Str out = {0};
@@ -192,6 +199,9 @@ static int inspect(const char *model, const char *what, const char *kernel,
         code = EXIT_FINE;
     } else if (!assay_compile(compiler, &o->assay)) {
         fputs(assay_errors(compiler), stderr);
+    } else if (!strcmp(what, "groups")) {
+        show_groups(&out, compiler, model, json);
+        code = EXIT_FINE;
     } else {
         code = show(&out, compiler, what, kernel);
     }
@@ -206,6 +216,7 @@ int cmd_inspect(int argc, char **argv)
     CompileOptions o;
     compile_options_init(&o);
     const char *what = NULL, *kernel = NULL;
+    bool json = false, has_format = false;
     int c;
     while ((c = getopt_long(argc, argv, COMPILE_SHORT "h", long_options,
                             NULL)) != -1) {
@@ -222,6 +233,12 @@ int cmd_inspect(int argc, char **argv)
             o.assay.stop_after = optarg;
         else if (c == OPT_KERNEL)
             kernel = optarg;
+        else if (c == OPT_GROUPS)
+            what = "groups";
+        else if (c == OPT_FORMAT && take_format(optarg, &json))
+            has_format = true;
+        else if (c == OPT_FORMAT)
+            return EXIT_BAD_INPUT;
         else
             return bad_input("see assay inspect --help");
     }
@@ -229,9 +246,11 @@ int cmd_inspect(int argc, char **argv)
         return fputs(usage, stderr), EXIT_BAD_INPUT;
     if (!is_view(what))
         return bad_input("--show %s: see assay inspect --help", what);
+    if (has_format && strcmp(what, "groups"))
+        return bad_input("--format goes with --groups");
     bool graph_only = !strcmp(what, "graph") || !strcmp(what, "groups");
     if (o.assay.stop_after && !graph_only)
         return bad_input("--after and --stop-after go with --show graph or "
                          "groups");
-    return inspect(argv[optind], what, kernel, &o);
+    return inspect(argv[optind], what, kernel, json, &o);
 }

@@ -85,6 +85,14 @@ size_t array_bytes(const Array *array)
     return (size_t)array_count(array) * dtype_size(array->dtype);
 }
 
+bool array_equal(const Array *a, const Array *b)
+{
+    return a->dtype == b->dtype && a->rank == b->rank &&
+           memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0 &&
+           (a->data == b->data ||
+            memcmp(a->data, b->data, array_bytes(a)) == 0);
+}
+
 Array *array_try_new(Arena *arena, DType dtype, int rank, const int64_t *dims)
 {
     Array *array = ARENA_NEW(arena, Array);

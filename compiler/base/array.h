@@ -45,6 +45,8 @@ typedef struct Array {
 /* Elements; 1 for a scalar. */
 int64_t array_count(const Array *array);
 size_t array_bytes(const Array *array);
+/* Type, shape and every bit. */
+bool array_equal(const Array *a, const Array *b);
 /* Zeroed data in the arena. */
 Array *array_new(Arena *arena, DType dtype, int rank, const int64_t *dims);
 /* NULL when there is no memory for it. */

@@ -141,3 +141,41 @@ void attrs_remove(Attrs *attrs, const char *name)
         }
     }
 }
+
+static bool attr_equal(const Attr *a, const Attr *b)
+{
+    if (strcmp(a->name, b->name) != 0 || a->kind != b->kind)
+        return false;
+    switch (a->kind) {
+    case ATTR_INT:
+        return a->i == b->i;
+    case ATTR_FLOAT:
+        return memcmp(&a->f, &b->f, sizeof a->f) == 0;
+    case ATTR_STRING:
+        return strcmp(a->s, b->s) == 0;
+    case ATTR_INTS:
+        return a->count == b->count &&
+               memcmp(a->ints, b->ints, (size_t)a->count * sizeof *a->ints) ==
+                   0;
+    case ATTR_FLOATS:
+        return a->count == b->count &&
+               memcmp(a->floats, b->floats,
+                      (size_t)a->count * sizeof *a->floats) == 0;
+    case ATTR_STRINGS:
+        for (int i = 0; i < a->count && a->count == b->count; i++)
+            if (strcmp(a->strings[i], b->strings[i]) != 0)
+                return false;
+        return a->count == b->count;
+    case ATTR_TENSOR:
+        return array_equal(a->tensor, b->tensor);
+    }
+    return false;
+}
+
+bool attrs_equal(const Attrs *a, const Attrs *b)
+{
+    bool equal = a->list.count == b->list.count;
+    for (int i = 0; equal && i < a->list.count; i++)
+        equal = attr_equal(&a->list.data[i], &b->list.data[i]);
+    return equal;
+}

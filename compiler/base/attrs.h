@@ -41,6 +41,8 @@ const char *attrs_string(const Attrs *attrs, const char *name,
                          const char *fallback);
 /* The integers and their count; NULL and 0 when absent. */
 const int64_t *attrs_ints(const Attrs *attrs, const char *name, int *count);
+/* The same attributes with the same values, bit for bit. */
+bool attrs_equal(const Attrs *a, const Attrs *b);
 /* Replaces an attribute of that name. Values are copied to the arena. */
 void attrs_set(Arena *arena, Attrs *attrs, Attr attr);
 void attrs_set_int(Arena *arena, Attrs *attrs, const char *name, int64_t v);

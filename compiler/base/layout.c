@@ -36,7 +36,8 @@ bool layout_equal(const Layout *a, const Layout *b)
             a->dim[i].factor != b->dim[i].factor)
             return false;
     for (int i = 0; i < MAX_RANK; i++)
-        if (a->lo[i] != b->lo[i] || a->hi[i] != b->hi[i])
+        if (a->lo[i] != b->lo[i] || a->hi[i] != b->hi[i] ||
+            a->before[i] != b->before[i] || a->after[i] != b->after[i])
             return false;
     return true;
 }
@@ -45,6 +46,14 @@ bool layout_has_border(const Layout *layout)
 {
     for (int i = 0; i < MAX_RANK; i++)
         if (layout->lo[i] || layout->hi[i])
+            return true;
+    return false;
+}
+
+bool layout_is_part(const Layout *layout)
+{
+    for (int i = 0; i < MAX_RANK; i++)
+        if (layout->before[i] || layout->after[i])
             return true;
     return false;
 }
@@ -78,13 +87,29 @@ int64_t layout_extent(const Layout *layout, int place, const int64_t *dims)
     return (total + block - 1) / block;
 }
 
+/* Elements of everything from `place` inwards. Others' elements lie around
+ * the outer part of their axis. */
+static int64_t size_from(const Layout *layout, int place, const int64_t *dims)
+{
+    int64_t size = 1;
+    for (int i = layout->count - 1; i >= place; i--) {
+        const LayoutDim *dim = &layout->dim[i];
+        size *= layout_extent(layout, i, dims);
+        if (!dim->factor)
+            size += layout->before[dim->axis] + layout->after[dim->axis];
+    }
+    return size;
+}
+
+int64_t layout_stride(const Layout *layout, int place, const int64_t *dims)
+{
+    return size_from(layout, place + 1, dims);
+}
+
 int64_t layout_size(const Layout *layout, int rank, const int64_t *dims)
 {
     (void)rank;
-    int64_t size = 1;
-    for (int i = 0; i < layout->count; i++)
-        size *= layout_extent(layout, i, dims);
-    return size;
+    return size_from(layout, 0, dims);
 }
 
 /* What index `index` of `axis` adds to the offset: offsets are sums of one
@@ -92,14 +117,14 @@ int64_t layout_size(const Layout *layout, int rank, const int64_t *dims)
 static int64_t axis_offset(const Layout *layout, const int64_t *dims, int axis,
                            int64_t index)
 {
-    int64_t at = index + layout->lo[axis], offset = 0, stride = 1;
-    for (int i = layout->count - 1; i >= 0; i--) {
+    int64_t at = index + layout->lo[axis], offset = layout->before[axis];
+    for (int i = 0; i < layout->count; i++) {
         const LayoutDim *dim = &layout->dim[i];
-        if (dim->axis == axis) {
-            int64_t part = at / inner_blocks(layout, i);
-            offset += (dim->factor ? part % dim->factor : part) * stride;
-        }
-        stride *= layout_extent(layout, i, dims);
+        if (dim->axis != axis)
+            continue;
+        int64_t part = at / inner_blocks(layout, i);
+        offset += (dim->factor ? part % dim->factor : part) *
+                  layout_stride(layout, i, dims);
     }
     return offset;
 }
@@ -111,6 +136,54 @@ int64_t layout_offset(const Layout *layout, int rank, const int64_t *dims,
     for (int axis = 0; axis < rank; axis++)
         offset += axis_offset(layout, dims, axis, index[axis]);
     return offset;
+}
+
+/* The place of the outer part of an axis, -1 when the axis has blocks. */
+static int only_place(const Layout *layout, int axis)
+{
+    int place = -1;
+    for (int i = 0; i < layout->count; i++) {
+        if (layout->dim[i].axis != axis)
+            continue;
+        if (layout->dim[i].factor)
+            return -1;
+        place = i;
+    }
+    return place;
+}
+
+bool layout_take_part(Layout *layout, const int64_t *dims, int axis,
+                      int64_t start, int64_t extent)
+{
+    int place = only_place(layout, axis);
+    if (place < 0 || layout->lo[axis] || layout->hi[axis])
+        return false;
+    int64_t stride = layout_stride(layout, place, dims);
+    layout->before[axis] += start * stride;
+    layout->after[axis] += (dims[axis] - start - extent) * stride;
+    return true;
+}
+
+bool layout_same_storage(const Layout *a, const Layout *b, int rank,
+                         const int64_t *dims)
+{
+    const int64_t zero[MAX_RANK] = {0};
+    bool plain = true;
+    for (int axis = 0; axis < rank; axis++) {
+        int p = only_place(a, axis), q = only_place(b, axis);
+        plain = plain && p >= 0 && q >= 0;
+        if (a->lo[axis] != b->lo[axis] || a->hi[axis] != b->hi[axis])
+            return false;
+        /* The place of an axis without neighbours says nothing. */
+        if (plain && dims[axis] + a->lo[axis] + a->hi[axis] != 1 &&
+            layout_stride(a, p, dims) != layout_stride(b, q, dims))
+            return false;
+    }
+    if (!plain)
+        return layout_equal(a, b);
+    return layout_size(a, rank, dims) == layout_size(b, rank, dims) &&
+           layout_offset(a, rank, dims, zero) ==
+               layout_offset(b, rank, dims, zero);
 }
 
 /* Constant sizes let the compiler turn each into one move. */
@@ -196,11 +269,16 @@ void layout_print(Str *out, const Layout *layout)
     for (int i = 0; i < layout->count; i++) {
         const LayoutDim *dim = &layout->dim[i];
         str_addf(out, "%s%d", i ? " " : "", dim->axis);
-        if (dim->factor)
+        if (dim->factor) {
             str_addf(out, "%%%lld", (long long)dim->factor);
-        else if (layout->lo[dim->axis] || layout->hi[dim->axis])
+            continue;
+        }
+        if (layout->lo[dim->axis] || layout->hi[dim->axis])
             str_addf(out, "+%lld+%lld", (long long)layout->lo[dim->axis],
                      (long long)layout->hi[dim->axis]);
+        if (layout->before[dim->axis] || layout->after[dim->axis])
+            str_addf(out, "~%lld~%lld", (long long)layout->before[dim->axis],
+                     (long long)layout->after[dim->axis]);
     }
     str_add(out, "]");
 }
@@ -215,6 +293,18 @@ static bool parse_number(const char **text, int64_t *value)
     *value = strtoll(*text, &end, 10);
     *text = end;
     return errno == 0;
+}
+
+/* "+1+2" or "~1~2", when it is there. */
+static bool parse_pair(const char **text, char mark, int64_t *first,
+                       int64_t *second)
+{
+    if (**text != mark)
+        return true;
+    (*text)++;
+    if (!parse_number(text, first) || *(*text)++ != mark)
+        return false;
+    return parse_number(text, second);
 }
 
 /* Every axis must have exactly one outer part: only then does the layout hold
@@ -243,12 +333,10 @@ bool layout_parse(const char **text, int rank, Layout *layout)
             return false;
         } else {
             has_outer[axis] = true;
-            if (*at == '+') {
-                at++;
-                if (!parse_number(&at, &layout->lo[axis]) || *at++ != '+' ||
-                    !parse_number(&at, &layout->hi[axis]))
-                    return false;
-            }
+            if (!parse_pair(&at, '+', &layout->lo[axis], &layout->hi[axis]) ||
+                !parse_pair(&at, '~', &layout->before[axis],
+                            &layout->after[axis]))
+                return false;
         }
         layout->dim[layout->count++] = dim;
     }

@@ -20,7 +20,7 @@ bool program_lists_tensor(const ProgramBuffer *b)
 
 int program_tensor_step(const ProgramBuffer *b)
 {
-    return b->first_step > 0 ? b->first_step : 0;
+    return b->ready_step > 0 ? b->ready_step : 0;
 }
 
 static void add_values(Facts *facts, Fact fact, const Program *program,

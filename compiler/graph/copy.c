@@ -40,11 +40,16 @@ Graph *graph_copy(Arena *arena, const Graph *from)
         vec_push(arena, &to->tensors, copy);
         map_set(&to->tensor_names, copy->name, copy);
     }
+    for (int i = 0; i < to->tensors.count; i++) {
+        Tensor *copy = to->tensors.data[i];
+        copy->within = copy->within ? tensor[copy->within->id] : NULL;
+    }
     for (int i = 0; i < from->nodes.count; i++) {
         const Node *n = from->nodes.data[i];
         Node *copy = node[n->id];
         *copy = *n;
         copy->group = NULL;
+        copy->apart = NULL;
         map_set(&to->node_names, copy->name, copy);
         memset(&copy->attrs, 0, sizeof copy->attrs);
         memset(&copy->inputs, 0, sizeof copy->inputs);

@@ -157,6 +157,35 @@ Node *graph_find_node(const Graph *g, const char *name)
     return map_get(&g->node_names, name);
 }
 
+const char *apart_text(Apart apart)
+{
+    static const char *const texts[APART_COUNT] = {
+        [APART_NONE] = "together",
+        [APART_OUTPUT] = "output of the graph",
+        [APART_READERS] = "has another consumer",
+        [APART_ANCHOR] = "second anchor",
+        [APART_OPERAND] = "operand of an anchor, which reads it many times",
+        [APART_TAKEN] = "already in another group",
+        [APART_REDUCTION] = "reduction over a fused axis",
+        [APART_MOVED] = "moves elements of a tile or row",
+        [APART_SHAPE] = "shape differs",
+        [APART_VIEW] = "view, no kernel",
+        [APART_REPEATED] = "too costly to recompute",
+        [APART_SIZE] = "group is full",
+        [APART_EXCLUDED] = "--no-fuse",
+        [APART_KIND] = "impure or several results",
+        [APART_LEVEL] = "no fusion at -O0",
+    };
+    return texts[apart];
+}
+
+Tensor *tensor_storage(Tensor *tensor)
+{
+    while (tensor->within)
+        tensor = tensor->within;
+    return tensor;
+}
+
 /* An extent with a bound is not static: what runs may be smaller. */
 bool type_is_static(const TensorType *type)
 {

@@ -44,9 +44,34 @@ struct Tensor {
     const Array *value; /* constants only */
     Vec(Node *) users;  /* a node appears once a use */
     bool is_input, is_output;
+    /* A type rule asked for its value, which is not known. */
+    bool is_wanted;
     Vec(const char *) sources;
     Layout layout; /* count 0 until the layout pass chose one */
+    /* Lies in the storage of that tensor (which may lie in another), where
+     * `layout` says; NULL: storage of its own. */
+    Tensor *within;
 };
+
+/* Why a node is not in the group of an operand's producer. */
+typedef enum Apart {
+    APART_NONE,      /* it is, or nothing computes the operand */
+    APART_OUTPUT,    /* the operand is an output of the graph */
+    APART_READERS,   /* others read it that cannot come along */
+    APART_ANCHOR,    /* a second anchor */
+    APART_OPERAND,   /* an anchor, which reads elements many times */
+    APART_TAKEN,     /* is in another group already */
+    APART_REDUCTION, /* reduces over axes that the group keeps apart */
+    APART_MOVED,     /* moves elements that a tile or row computes */
+    APART_SHAPE,     /* has a result of another shape */
+    APART_VIEW,      /* either is a view, for which there is no kernel */
+    APART_REPEATED,  /* would compute something costly again */
+    APART_SIZE,      /* the group is as large as may be */
+    APART_EXCLUDED,  /* --no-fuse */
+    APART_KIND,      /* impure, or several results */
+    APART_LEVEL,     /* nothing is fused at -O0 */
+    APART_COUNT
+} Apart;
 
 struct Node {
     int id;
@@ -57,6 +82,7 @@ struct Node {
     Vec(Tensor *) outputs; /* NULL: an optional output left out */
     Vec(const char *) sources;
     Group *group; /* set by the fusion pass */
+    Apart *apart; /* by operand, from the fusion pass as it decides; or NULL */
     bool no_fuse; /* excluded from fusion by the user */
 };
 
@@ -136,6 +162,10 @@ void graph_add_source(Graph *g, Node *to, const Node *from);
 bool graph_sort(Graph *g);
 Tensor *graph_find_tensor(const Graph *g, const char *name);
 Node *graph_find_node(const Graph *g, const char *name);
+/* "another consumer", ...: for people. */
+const char *apart_text(Apart apart);
+/* The tensor that has the storage: the outermost that `tensor` is within. */
+Tensor *tensor_storage(Tensor *tensor);
 /* Element count of a type with constant extents, -1 otherwise (or when it
  * overflows). */
 int64_t type_count(const TensorType *type);

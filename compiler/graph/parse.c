@@ -250,13 +250,20 @@ static bool parse_type(Parser *p, TensorType *type)
         }                                                                     \
     } while (0)
 
-/* What follows a tensor's type: its layout and sources. */
+/* What follows a tensor's type: its layout, what it lies in, and sources. */
 static bool parse_tensor_rest(Parser *p, Tensor *tensor)
 {
     skip_blanks(p);
     if (*p->at == '[' &&
         !layout_parse(&p->at, tensor->type.rank, &tensor->layout))
         return fail(p, "a layout");
+    if (accept_word(p, "in")) {
+        /* It may come later in the text: find_within replaces this. */
+        tensor->within = ARENA_NEW(p->arena, Tensor);
+        tensor->within->name = parse_name(p);
+        if (!tensor->within->name)
+            return false;
+    }
     PARSE_SOURCES(p, tensor);
     return true;
 }
@@ -295,6 +302,7 @@ static bool parse_constant(Parser *p)
     Tensor *tensor = graph_add_constant(p->g, rest.name, value);
     tensor->type = rest.type;
     tensor->layout = rest.layout;
+    tensor->within = rest.within;
     tensor->sources.data = rest.sources.data;
     tensor->sources.count = rest.sources.count;
     tensor->sources.capacity = rest.sources.capacity;
@@ -460,6 +468,7 @@ static bool parse_node(Parser *p)
             return fail_name(p, "a second tensor", from->name);
         to->type = from->type;
         to->layout = from->layout;
+        to->within = from->within;
         to->sources.count = 0;
         for (int k = 0; k < from->sources.count; k++)
             vec_push(p->arena, &to->sources, from->sources.data[k]);
@@ -534,6 +543,16 @@ static bool parse_line(Parser *p)
     return parse_node(p);
 }
 
+static void find_within(Parser *p)
+{
+    for (int i = 0; !p->failed && i < p->g->tensors.count; i++) {
+        Tensor *t = p->g->tensors.data[i];
+        const char *name = t->within ? t->within->name : NULL;
+        if (name && !(t->within = graph_find_tensor(p->g, name)))
+            fail_name(p, "no tensor is named", name);
+    }
+}
+
 /* Line by line; blank lines are fine, so that texts can be laid out by hand
  * in tests. */
 Graph *graph_parse(Arena *arena, Diag *diag, const OpTable *ops,
@@ -565,6 +584,7 @@ Graph *graph_parse(Arena *arena, Diag *diag, const OpTable *ops,
         if (*p.at && *p.at != '\n')
             parse_line(&p);
     }
+    find_within(&p);
     str_free(&p.word);
     return p.failed ? NULL : p.g;
 }

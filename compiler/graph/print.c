@@ -8,8 +8,9 @@
  *       output y
  *       group 0: conv1 relu1 = conv1
  *
- * A group ends with its anchor. A tensor may carry a layout after its type,
- * and tensors and nodes the names they had in the source, `from(a, b)`, where
+ * A group ends with its anchor. A tensor may carry a layout after its type
+ * and the tensor in whose storage it lies, `[0 1~4~0] in z`, and tensors and
+ * nodes the names they had in the source, `from(a, b)`, where
  * these are not just its own name. Names that are not plain words are quoted.
  */
 #include <ctype.h>
@@ -78,6 +79,10 @@ static void print_tensor(Str *out, const Tensor *tensor)
     if (tensor->layout.count) {
         str_add(out, " ");
         layout_print(out, &tensor->layout);
+    }
+    if (tensor->within) {
+        str_add(out, " in ");
+        print_name(out, tensor->within->name);
     }
     print_sources(out, tensor->sources.data, tensor->sources.count,
                   tensor->name);

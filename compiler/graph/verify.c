@@ -29,6 +29,32 @@ static bool has_tensor(const Check *c, const Tensor *tensor)
            c->tensors[tensor->id] == tensor;
 }
 
+/* A tensor may lie in another only if that leaves room for others: elements
+ * of the same type, and storage of the same size by both layouts. */
+static void check_within(const Tensor *tensor)
+{
+    const Tensor *whole = tensor->within;
+    int64_t dims[2][MAX_RANK];
+
+    if (!whole) {
+        if (layout_is_part(&tensor->layout))
+            die("the layout of tensor %s is that of a part, of nothing",
+                tensor->name);
+        return;
+    }
+    if (tensor->is_input || tensor->is_output || tensor->value ||
+        whole->value || tensor->type.dtype != whole->type.dtype)
+        die("tensor %s cannot lie in %s", tensor->name, whole->name);
+    for (int i = 0; i < tensor->type.rank; i++)
+        dims[0][i] = tensor->type.dims[i].value;
+    for (int i = 0; i < whole->type.rank; i++)
+        dims[1][i] = whole->type.dims[i].value;
+    if (layout_size(&tensor->layout, tensor->type.rank, dims[0]) !=
+        layout_size(&whole->layout, whole->type.rank, dims[1]))
+        die("tensor %s lies in %s, but not by its layout", tensor->name,
+            whole->name);
+}
+
 static void check_tensor(Check *c, const Tensor *tensor)
 {
     if (tensor->id < 0 || tensor->id >= c->g->next_id ||
@@ -52,6 +78,7 @@ static void check_tensor(Check *c, const Tensor *tensor)
     if (tensor->layout.count &&
         (tensor->type.rank < 0 || tensor->layout.count < tensor->type.rank))
         die("tensor %s has a layout that does not fit its rank", tensor->name);
+    check_within(tensor);
 }
 
 /* A list of the graph and the flag of its tensors must agree. */

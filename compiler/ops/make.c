@@ -39,6 +39,18 @@ Tensor *op_make_reshape(Graph *g, const char *name, Tensor *x,
     return make(g, node);
 }
 
+Tensor *op_make_slice(Graph *g, const char *name, Tensor *x, int axis,
+                      int64_t start, int64_t extent)
+{
+    int64_t end = start + extent, at = axis;
+    Tensor *inputs[] = {
+        x, graph_add_constant(g, NULL, array_ints(g->arena, &start, 1)),
+        graph_add_constant(g, NULL, array_ints(g->arena, &end, 1)),
+        graph_add_constant(g, NULL, array_ints(g->arena, &at, 1))};
+
+    return make(g, graph_add_node(g, "Slice", name, inputs, 4, 1));
+}
+
 Tensor *op_make_relayout(Graph *g, const char *name, Tensor *x)
 {
     return make(g, graph_add_node(g, "assay::Relayout", name, &x, 1, 1));

@@ -16,6 +16,9 @@ Tensor *op_make_transpose(Graph *g, const char *name, Tensor *x,
  * extents are constant. */
 Tensor *op_make_reshape(Graph *g, const char *name, Tensor *x,
                         const TensorType *type);
+/* `extent` elements of axis `axis` of `x`, from `start` on. */
+Tensor *op_make_slice(Graph *g, const char *name, Tensor *x, int axis,
+                      int64_t start, int64_t extent);
 /* A copy of `x`, which the caller gives another layout. */
 Tensor *op_make_relayout(Graph *g, const char *name, Tensor *x);
 

@@ -1,5 +1,6 @@
-/* Nodes that only rename memory: reshapes and transposes whose result can
- * lie exactly where their operand does. The layout pass asks for the layout
+/* Nodes that only rename memory: reshapes, transposes and slices whose
+ * result can lie exactly where their operand does, and concatenations whose
+ * operands were written into the result. The layout pass asks for the layout
  * that makes it so, the program whether it was chosen. */
 #include "passes/util.h"
 
@@ -22,14 +23,16 @@ static Layout permuted_alias(const Layout *in, int rank, const int *perm)
         out.dim[place].axis = i;
         out.lo[i] = in->lo[perm[i]];
         out.hi[i] = in->hi[perm[i]];
+        out.before[i] = in->before[perm[i]];
+        out.after[i] = in->after[perm[i]];
     }
     return out;
 }
 
 /* The layout under which a reshape's result lies as its operand does.
  * Axes of both sides are matched in runs of equal products; a run can
- * change its axes only where they are neighbours in memory and in order.
- * False when there is none. */
+ * change its axes only where they are neighbours in memory and in order,
+ * without elements of others between them. False when there is none. */
 static bool reshaped_alias(const Layout *in, int in_rank,
                            const int64_t *in_dims, int out_rank,
                            const int64_t *out_dims, Layout *out)
@@ -81,12 +84,16 @@ static bool reshaped_alias(const Layout *in, int in_rank,
     for (int place = 0; place < in->count; place++) {
         int axis = in->dim[place].axis;
         int run = run_of[axis];
+        bool has_others = in->before[axis] || in->after[axis];
         /* Axes of extent 1 lie anywhere: those that are a run of their own
          * stay where they are, the others follow their run. */
-        if (in_dims[axis] == 1 && (done[run] || !is_unit[run]))
+        if (in_dims[axis] == 1 && (done[run] || !is_unit[run])) {
+            if (has_others)
+                return false;
             continue;
+        }
         bool follows = last_axis >= 0 && run_of[last_axis] == run;
-        if (follows ? axis < last_axis : done[run])
+        if (follows ? axis < last_axis || has_others : done[run])
             return false;
         last_axis = axis;
         if (!follows) {
@@ -94,9 +101,16 @@ static bool reshaped_alias(const Layout *in, int in_rank,
             for (int k = 0; k < axis; k++)
                 if (run_of[k] == run && in_dims[k] != 1)
                     return false;
-            for (int k = run_first[run]; k < run_first[run + 1]; k++)
+            int first = run_first[run];
+            for (int k = first; k < run_first[run + 1]; k++)
                 out->dim[out->count++].axis = k;
             done[run] = true;
+            if (has_others && first == run_first[run + 1])
+                return false;
+            if (has_others) {
+                out->before[first] = in->before[axis];
+                out->after[first] = in->after[axis];
+            }
         }
     }
     /* Runs without an axis of the operand. */
@@ -107,35 +121,36 @@ static bool reshaped_alias(const Layout *in, int in_rank,
     return true;
 }
 
-bool layouts_same_storage(const Layout *a, const Layout *b,
-                          const int64_t *dims)
-{
-    int i = 0, k = 0;
-
-    if (layout_has_border(a) || layout_has_border(b))
-        return layout_equal(a, b);
-    for (;;) {
-        while (i < a->count && dims[a->dim[i].axis] == 1)
-            i++;
-        while (k < b->count && dims[b->dim[k].axis] == 1)
-            k++;
-        if (i == a->count || k == b->count)
-            return i == a->count && k == b->count;
-        if (a->dim[i++].axis != b->dim[k++].axis)
-            return false;
-    }
-}
-
 /* Row-major where the layout pass has not run. */
 static Layout layout_of(const Tensor *t)
 {
     return t->layout.count ? t->layout : layout_row_major(t->type.rank);
 }
 
+/* The layout of a slice's result inside its operand. */
+static bool part_alias(const Layout *in, const int64_t *in_dims,
+                       const TensorType *y, const int64_t *start, Layout *out)
+{
+    int64_t dims[MAX_RANK];
+
+    *out = *in;
+    for (int i = 0; i < y->rank; i++)
+        dims[i] = in_dims[i];
+    for (int i = 0; i < y->rank; i++) {
+        int64_t extent = y->dims[i].value;
+        if (extent == dims[i])
+            continue;
+        if (!layout_take_part(out, dims, i, start[i], extent))
+            return false;
+        dims[i] = extent;
+    }
+    return true;
+}
+
 bool node_alias_layout(Arena *scratch, const Node *node, Layout *layout)
 {
     Tensor *x = node_input(node, 0), *y = node_only_output(node);
-    int64_t in_dims[MAX_RANK], out_dims[MAX_RANK];
+    int64_t in_dims[MAX_RANK], out_dims[MAX_RANK], start[MAX_RANK];
     int perm[MAX_RANK];
 
     if (!x || !y || x->value || !node_is_pure(node) ||
@@ -154,13 +169,66 @@ bool node_alias_layout(Arena *scratch, const Node *node, Layout *layout)
     } else if ((node->op->traits & OP_INJECTIVE) &&
                node_permutation(scratch, node, perm)) {
         *layout = permuted_alias(&from, x->type.rank, perm);
-    } else {
+    } else if (!node_is_part(scratch, node, 0, start) ||
+               !part_alias(&from, in_dims, &y->type, start, layout)) {
         return false;
     }
     /* Axes of extent 1 may lie anywhere: prefer the plain form. */
     Layout plain = layout_row_major(y->type.rank);
-    if (layouts_same_storage(layout, &plain, out_dims))
+    if (layout_same_storage(layout, &plain, y->type.rank, out_dims))
         *layout = plain;
+    return true;
+}
+
+bool node_unalias_layout(Arena *scratch, const Node *node,
+                         const Layout *layout, Layout *operand)
+{
+    Tensor *x = node_input(node, 0), *y = node_only_output(node);
+    int64_t in_dims[MAX_RANK], out_dims[MAX_RANK];
+    int perm[MAX_RANK], back[MAX_RANK] = {0};
+
+    if (layout->count != y->type.rank)
+        return false;
+    tensor_dims(&x->type, in_dims);
+    tensor_dims(&y->type, out_dims);
+    if (node->op->traits & OP_RESHAPE)
+        return reshaped_alias(layout, y->type.rank, out_dims, x->type.rank,
+                              in_dims, operand);
+    if (!(node->op->traits & OP_INJECTIVE) ||
+        !node_permutation(scratch, node, perm))
+        return false;
+    for (int i = 0; i < x->type.rank; i++)
+        back[perm[i]] = i;
+    *operand = permuted_alias(layout, x->type.rank, back);
+    return true;
+}
+
+bool node_is_joined(Arena *scratch, const Node *node)
+{
+    int64_t *starts = ARENA_ARRAY(scratch, int64_t, node->inputs.count + 1);
+    Tensor *y = node_only_output(node);
+    int axis;
+
+    /* Cheap test first: most nodes have operands of their own storage. */
+    for (int i = 0; i < node->inputs.count; i++) {
+        Tensor *x = node->inputs.data[i];
+        if (!x || !y || !x->within || tensor_storage(x) != tensor_storage(y))
+            return false;
+    }
+    if (node->inputs.count == 0 || !node_is_join(scratch, node, &axis, starts))
+        return false;
+    for (int i = 0; i < node->inputs.count; i++) {
+        Tensor *x = node->inputs.data[i];
+        Layout part = y->layout;
+        int64_t dims[MAX_RANK];
+        tensor_dims(&y->type, dims);
+        if (!layout_take_part(&part, dims, axis, starts[i],
+                              x->type.dims[axis].value))
+            return false;
+        dims[axis] = x->type.dims[axis].value;
+        if (!layout_same_storage(&part, &x->layout, x->type.rank, dims))
+            return false;
+    }
     return true;
 }
 
@@ -170,9 +238,16 @@ bool node_is_alias(Arena *scratch, const Node *node)
     int64_t dims[MAX_RANK];
     Layout layout;
 
-    if (!x || !y || y->is_output || !node_alias_layout(scratch, node, &layout))
+    if (!x || !y)
+        return false;
+    if (node_is_joined(scratch, node))
+        return true;
+    /* What lies in another tensor is no alias of an operand elsewhere. */
+    if (y->is_output ||
+        (y->within && tensor_storage(y) != tensor_storage(x)) ||
+        !node_alias_layout(scratch, node, &layout))
         return false;
     tensor_dims(&y->type, dims);
     Layout chosen = layout_of(y);
-    return layouts_same_storage(&layout, &chosen, dims);
+    return layout_same_storage(&layout, &chosen, y->type.rank, dims);
 }

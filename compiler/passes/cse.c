@@ -70,44 +70,6 @@ static uint64_t attr_hash(const Attr *a, uint64_t h)
     return h;
 }
 
-static bool arrays_equal(const Array *a, const Array *b)
-{
-    return a->dtype == b->dtype && a->rank == b->rank &&
-           memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0 &&
-           (a->data == b->data ||
-            memcmp(a->data, b->data, array_bytes(a)) == 0);
-}
-
-static bool attrs_equal(const Attr *a, const Attr *b)
-{
-    if (strcmp(a->name, b->name) != 0 || a->kind != b->kind)
-        return false;
-    switch (a->kind) {
-    case ATTR_INT:
-        return a->i == b->i;
-    case ATTR_FLOAT:
-        return memcmp(&a->f, &b->f, sizeof a->f) == 0;
-    case ATTR_STRING:
-        return strcmp(a->s, b->s) == 0;
-    case ATTR_INTS:
-        return a->count == b->count &&
-               memcmp(a->ints, b->ints, (size_t)a->count * sizeof *a->ints) ==
-                   0;
-    case ATTR_FLOATS:
-        return a->count == b->count &&
-               memcmp(a->floats, b->floats,
-                      (size_t)a->count * sizeof *a->floats) == 0;
-    case ATTR_STRINGS:
-        for (int i = 0; i < a->count && a->count == b->count; i++)
-            if (strcmp(a->strings[i], b->strings[i]) != 0)
-                return false;
-        return a->count == b->count;
-    case ATTR_TENSOR:
-        return arrays_equal(a->tensor, b->tensor);
-    }
-    return false;
-}
-
 static int operand_id(const Node *node, int index)
 {
     const Tensor *t = node_input(node, index);
@@ -151,13 +113,10 @@ static bool nodes_equal(const void *x, const void *y)
     operand_ids(b, ib);
     if (a->op != b->op || a->inputs.count != b->inputs.count ||
         a->outputs.count != b->outputs.count || ia[0] != ib[0] ||
-        ia[1] != ib[1] || a->attrs.list.count != b->attrs.list.count)
+        ia[1] != ib[1] || !attrs_equal(&a->attrs, &b->attrs))
         return false;
     for (int i = 2; i < a->inputs.count; i++)
         if (operand_id(a, i) != operand_id(b, i))
-            return false;
-    for (int i = 0; i < a->attrs.list.count; i++)
-        if (!attrs_equal(&a->attrs.list.data[i], &b->attrs.list.data[i]))
             return false;
     return true;
 }
@@ -166,7 +125,7 @@ static bool constants_equal(const void *x, const void *y)
 {
     const Tensor *a = x, *b = y;
 
-    return a->type.quant == b->type.quant && arrays_equal(a->value, b->value);
+    return a->type.quant == b->type.quant && array_equal(a->value, b->value);
 }
 
 static bool merge_constants(Graph *g, Arena *scratch)

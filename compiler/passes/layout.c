@@ -10,9 +10,12 @@
  * those that elementwise, pooling and similar nodes connect to them, are
  * channels last. What a convolution reads with padding gets a zeroed
  * border wide enough for all its readers, so that kernels need no bounds
- * checks. Results of reshapes and transposes get the layout, if there is
- * one, under which they lie exactly as their operand does: the node then
- * is an alias and costs nothing. All else is row-major.
+ * checks. Results of reshapes, transposes and slices get the layout, if there
+ * is one, under which they lie exactly as (a part of) their operand does: the
+ * node then is an alias and costs nothing. Where that has the channels
+ * innermost, too, it does for a convolution. Concatenations have the order of
+ * axes that their operands have, and their operands lie in them where they
+ * can (place.c); so these share one border. All else is row-major.
  *
  * At -O0 every tensor is row-major. */
 #include "ops/make.h"
@@ -21,9 +24,9 @@
 typedef struct LayoutPass {
     Graph *g;
     Arena *scratch;
-    bool *wants; /* by tensor id: channels last */
-    bool *fixed; /* by tensor id: not ours to choose */
-    int tensor_ids;
+    bool *wants;    /* by tensor id: channels last */
+    bool *fixed;    /* by tensor id: not ours to choose */
+    Layout *border; /* by tensor id: lo and hi that its readers need */
     Vec(Tensor *) work;
 } LayoutPass;
 
@@ -111,14 +114,60 @@ static void find_channels_last(LayoutPass *p)
     }
 }
 
+/* The channels are innermost, as far as there are any. */
+static bool has_channels_innermost(const Layout *layout, const TensorType *y)
+{
+    for (int i = layout->count - 1; i >= 0; i--)
+        if (y->dims[layout->dim[i].axis].value != 1)
+            return layout->dim[i].axis == 1;
+    return true;
+}
+
 static void alias_layout(LayoutPass *p, const Node *node)
 {
-    Tensor *y = node->outputs.data[0];
+    Tensor *x = node_input(node, 0), *y = node->outputs.data[0];
+    int64_t start[MAX_RANK];
     Layout layout;
 
-    if (y && !p->fixed[y->id] && !p->wants[y->id] &&
-        node_alias_layout(p->scratch, node, &layout))
-        y->layout = layout;
+    if (!x || !y || p->fixed[y->id] ||
+        !node_alias_layout(p->scratch, node, &layout))
+        return;
+    bool is_part = !(node->op->traits & OP_RESHAPE) &&
+                   node_is_part(p->scratch, node, 0, start);
+    if (p->wants[y->id]) {
+        /* A slice keeps the border, which both have been given. */
+        bool has_border = is_part && p->wants[x->id] && !p->fixed[x->id];
+        if ((layout_has_border(&p->border[y->id]) && !has_border) ||
+            !has_channels_innermost(&layout, &y->type))
+            return;
+    }
+    y->layout = layout;
+    if (is_part || layout_is_part(&layout))
+        y->within = x;
+}
+
+/* Operands that all have one order of axes hand it on to what they are joined
+ * to. */
+static void join_layout(LayoutPass *p, const Node *node)
+{
+    Tensor *x = node_input(node, 0), *y = node->outputs.data[0];
+    int64_t *starts = ARENA_ARRAY(p->scratch, int64_t, node->inputs.count + 1);
+    int axis, order[MAX_RANK];
+
+    if (!x || !y || p->fixed[y->id] || p->wants[y->id] ||
+        !node_is_join(p->scratch, node, &axis, starts))
+        return;
+    for (int i = 0; i < x->type.rank; i++)
+        order[i] = x->layout.dim[i].axis;
+    for (int i = 0; i < node->inputs.count; i++) {
+        const Tensor *t = node->inputs.data[i];
+        if (t->value || t->layout.count != t->type.rank)
+            return;
+        for (int k = 0; k < t->type.rank; k++)
+            if (t->layout.dim[k].axis != order[k])
+                return;
+    }
+    y->layout = layout_permuted(x->type.rank, order);
 }
 
 /* Where a transpose keeps the innermost axis and is the only reader, its
@@ -142,15 +191,67 @@ static void write_in_order(LayoutPass *p, const Node *node)
     y->layout = layout_row_major(y->type.rank);
 }
 
-static void widen_border(LayoutPass *p, const Node *node, Layout *layout)
+static bool widen(Layout *to, const Layout *from, int but)
 {
-    int64_t lo[MAX_RANK], hi[MAX_RANK];
+    bool changed = false;
 
-    if (!node_input_border(p->scratch, node, 0, lo, hi))
-        return;
     for (int i = 0; i < MAX_RANK; i++) {
-        layout->lo[i] = lo[i] > layout->lo[i] ? lo[i] : layout->lo[i];
-        layout->hi[i] = hi[i] > layout->hi[i] ? hi[i] : layout->hi[i];
+        if (i == but)
+            continue;
+        changed |= from->lo[i] > to->lo[i] || from->hi[i] > to->hi[i];
+        to->lo[i] = from->lo[i] > to->lo[i] ? from->lo[i] : to->lo[i];
+        to->hi[i] = from->hi[i] > to->hi[i] ? from->hi[i] : to->hi[i];
+    }
+    return changed;
+}
+
+/* Both get the border of either, except along the axis `but`. */
+static bool share_border(LayoutPass *p, const Tensor *a, const Tensor *b,
+                         int but)
+{
+    if (!p->wants[a->id] || p->fixed[a->id] || !p->wants[b->id] ||
+        p->fixed[b->id])
+        return false;
+    bool changed = widen(&p->border[a->id], &p->border[b->id], but);
+    return widen(&p->border[b->id], &p->border[a->id], but) || changed;
+}
+
+/* What may come to lie in one storage has one border. */
+static bool share_borders(LayoutPass *p, const Node *node)
+{
+    Tensor *x = node_input(node, 0), *y = node->outputs.data[0];
+    int64_t *starts = ARENA_ARRAY(p->scratch, int64_t, node->inputs.count + 1);
+    int64_t start[MAX_RANK];
+    bool changed = false;
+    int axis;
+
+    if (!x || !y || !(node->op->traits & OP_INJECTIVE))
+        return false;
+    if (node_is_join(p->scratch, node, &axis, starts)) {
+        for (int i = 0; i < node->inputs.count; i++)
+            changed |= share_border(p, y, node->inputs.data[i], axis);
+    } else if (node_is_part(p->scratch, node, 0, start)) {
+        changed = share_border(p, y, x, -1);
+    }
+    return changed;
+}
+
+static void find_borders(LayoutPass *p)
+{
+    Graph *g = p->g;
+    bool changed = true;
+
+    for (int i = 0; i < g->nodes.count; i++) {
+        const Node *node = g->nodes.data[i];
+        Layout need = {0};
+        if (is_convolution(node) &&
+            node_input_border(p->scratch, node, 0, need.lo, need.hi))
+            widen(&p->border[node->inputs.data[0]->id], &need, -1);
+    }
+    while (changed) {
+        changed = false;
+        for (int i = 0; i < g->nodes.count; i++)
+            changed |= share_borders(p, g->nodes.data[i]);
     }
 }
 
@@ -159,10 +260,7 @@ static Layout wanted_layout(LayoutPass *p, const Tensor *t)
 {
     Layout layout = channels_last(t->type.rank);
 
-    for (int i = 0; i < t->users.count; i++)
-        if (t->users.data[i]->inputs.data[0] == t &&
-            is_convolution(t->users.data[i]))
-            widen_border(p, t->users.data[i], &layout);
+    widen(&layout, &p->border[t->id], -1);
     return layout;
 }
 
@@ -177,7 +275,7 @@ static void insert_relayout(LayoutPass *p, Tensor *t)
 
     tensor_dims(&t->type, dims);
     if (!type_is_static(&t->type) ||
-        layouts_same_storage(&t->layout, &wanted, dims))
+        layout_same_storage(&t->layout, &wanted, t->type.rank, dims))
         return;
     for (int i = 0; i < t->users.count; i++)
         if (is_convolution(t->users.data[i]) &&
@@ -201,10 +299,12 @@ void pass_layout(PassContext *c)
     if (c->opt_level == 0)
         return;
     Arena *scratch = arena_new();
-    LayoutPass p = {.g = g, .scratch = scratch, .tensor_ids = g->next_id};
-    p.wants = ARENA_ARRAY(scratch, bool, p.tensor_ids + 1);
-    p.fixed = ARENA_ARRAY(scratch, bool, p.tensor_ids + 1);
+    LayoutPass p = {.g = g, .scratch = scratch};
+    p.wants = ARENA_ARRAY(scratch, bool, g->next_id + 1);
+    p.fixed = ARENA_ARRAY(scratch, bool, g->next_id + 1);
+    p.border = ARENA_ARRAY(scratch, Layout, g->next_id + 1);
     find_channels_last(&p);
+    find_borders(&p);
     for (int i = 0; i < g->nodes.count; i++) {
         Node *node = g->nodes.data[i];
         for (int k = 0; k < node->outputs.count; k++) {
@@ -215,8 +315,10 @@ void pass_layout(PassContext *c)
         if (node->outputs.count != 1)
             continue;
         write_in_order(&p, node);
+        join_layout(&p, node);
         alias_layout(&p, node);
     }
+    place_operands_of_joins(g, p.fixed, p.wants);
     int tensors = g->tensors.count;
     for (int i = 0; i < tensors; i++) {
         Tensor *t = g->tensors.data[i];

@@ -200,6 +200,109 @@ bool node_is_copy(Arena *arena, const Node *node)
     return true;
 }
 
+/* index == axis `axis` of the stage, plus *start. */
+static bool is_shifted(const Stage *stage, const Expr *index, int axis,
+                       int64_t *start)
+{
+    *start = 0;
+    if (index->kind == EX_ADD && index->arg[1]->kind == EX_INT) {
+        *start = index->arg[1]->i;
+        index = index->arg[0];
+    }
+    if (index->kind == EX_INT && stage->axis[axis].extent == 1) {
+        *start = index->i;
+        return true;
+    }
+    return index_axis(stage, index) == axis;
+}
+
+bool node_is_part(Arena *arena, const Node *node, int output,
+                  int64_t start[MAX_RANK])
+{
+    char name[32];
+
+    if (!(node->op->traits & OP_INJECTIVE) || !node_input(node, 0) ||
+        output >= node->outputs.count || !node->outputs.data[output] ||
+        node_input(node, 0)->type.quant !=
+            node->outputs.data[output]->type.quant)
+        return false;
+    const Definition *def = define_node(arena, node);
+    snprintf(name, sizeof name, "out%d", output);
+    const Stage *s =
+        def ? definition_producer(def, definition_find_buffer(def, name))
+            : NULL;
+    if (!s || s->reduce_count || s->value_count != 1)
+        return false;
+    const Expr *read = s->value[0];
+    if (read->kind != EX_READ || read->outside ||
+        strcmp(read->buffer->name, "in0") != 0 || read->count != s->axis_count)
+        return false;
+    for (int i = 0; i < read->count; i++)
+        if (!is_shifted(s, read->arg[i], i, &start[i]))
+            return false;
+    return true;
+}
+
+/* `read` is input `input` at the stage's own index, but for an axis where it
+ * is shifted back by *start. */
+static bool is_joined_piece(const Stage *stage, const Expr *read, int input,
+                            int axis, int64_t *start)
+{
+    char name[32];
+
+    snprintf(name, sizeof name, "in%d", input);
+    if (read->kind != EX_READ || read->outside ||
+        strcmp(read->buffer->name, name) != 0 ||
+        read->count != stage->axis_count)
+        return false;
+    for (int i = 0; i < read->count; i++) {
+        int64_t shift;
+        if (!is_shifted(stage, read->arg[i], i, &shift) ||
+            (i != axis && shift != 0))
+            return false;
+        if (i == axis)
+            *start = -shift;
+    }
+    return true;
+}
+
+bool node_is_join(Arena *arena, const Node *node, int *axis, int64_t *starts)
+{
+    if (!(node->op->traits & OP_INJECTIVE) || node->inputs.count < 2 ||
+        node->outputs.count != 1)
+        return false;
+    const Definition *def = define_node(arena, node);
+    if (!def || def->stages.count != 1 ||
+        def->stages.data[0]->value_count != 1)
+        return false;
+    const Stage *s = def->stages.data[0];
+    const Expr *x = s->value[0];
+    int64_t at = 0;
+    *axis = -1;
+    for (int i = 0; i < node->inputs.count; i++) {
+        const Expr *piece = x;
+        bool is_last = i + 1 == node->inputs.count;
+        if (!is_last) {
+            if (x->kind != EX_SELECT || x->arg[0]->kind != EX_LT ||
+                x->arg[0]->arg[1]->kind != EX_INT)
+                return false;
+            int a = index_axis(s, x->arg[0]->arg[0]);
+            if (a < 0 || (i > 0 && a != *axis))
+                return false;
+            *axis = a;
+            piece = x->arg[1];
+        }
+        if (!is_joined_piece(s, piece, i, *axis, &starts[i]) ||
+            starts[i] != at)
+            return false;
+        at += piece->buffer->dims[*axis];
+        if (is_last ? at != s->axis[*axis].extent : at != x->arg[0]->arg[1]->i)
+            return false;
+        x = is_last ? x : x->arg[2];
+    }
+    return true;
+}
+
 /* Bounds of an index expression; false when they cannot be told. */
 typedef struct Range {
     int64_t lo, hi;

@@ -23,14 +23,32 @@ bool node_permutation(Arena *arena, const Node *node, int perm[MAX_RANK]);
 bool node_input_border(Arena *arena, const Node *node, int operand,
                        int64_t lo[MAX_RANK], int64_t hi[MAX_RANK]);
 
-/* The layout under which the output of a reshape or transpose lies exactly
- * as its operand does; false when there is none. */
+/* True when output `output` is a part of input 0: its element i is the
+ * operand's element start + i. */
+bool node_is_part(Arena *arena, const Node *node, int output,
+                  int64_t start[MAX_RANK]);
+/* True when output 0 is the inputs one after the other along `axis`, each
+ * with one element at least: input i from starts[i] on. `starts` has room
+ * for all inputs. */
+bool node_is_join(Arena *arena, const Node *node, int *axis, int64_t *starts);
+
+/* The layout under which the output of a reshape, transpose or slice lies
+ * exactly as its operand does; false when there is none. */
 bool node_alias_layout(Arena *scratch, const Node *node, Layout *layout);
-/* True when the output has that layout, so that no work is left. */
+/* The layout of the operand under which the output of a reshape or transpose,
+ * in `layout`, lies exactly as it does; false when there is none. */
+bool node_unalias_layout(Arena *scratch, const Node *node,
+                         const Layout *layout, Layout *operand);
+/* True when all operands of a concatenation lie where the result has them. */
+bool node_is_joined(Arena *scratch, const Node *node);
+/* True when the layouts are such that no work is left: the output is where
+ * the operand is, or the operands were written into it. */
 bool node_is_alias(Arena *scratch, const Node *node);
-/* Both layouts put every element of the shape at the same offset. */
-bool layouts_same_storage(const Layout *a, const Layout *b,
-                          const int64_t *dims);
+
+/* Lets operands of concatenations lie in the results; see place.c. By tensor
+ * id: `fixed`, the layout is not ours to choose; `wants`, a convolution
+ * asked for it. A part of the layout pass. */
+void place_operands_of_joins(Graph *g, const bool *fixed, const bool *wants);
 
 /* Operand `index`, NULL when left out. */
 Tensor *node_input(const Node *node, int index);

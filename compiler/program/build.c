@@ -32,7 +32,7 @@ static int add_buffer(Builder *b, ProgramBuffer buffer)
     buffer.bytes = layout_size(&buffer.layout, buffer.rank, buffer.dims) *
                    (int64_t)dtype_size(buffer.dtype);
     buffer.alias_of = -1;
-    buffer.last_step = -1;
+    buffer.last_step = buffer.ready_step = -1;
     vec_push(b->arena, &b->p->buffers, buffer);
     return b->p->buffers.count - 1;
 }
@@ -69,6 +69,18 @@ static int add_tensor_buffer(Builder *b, const Tensor *t,
         buffer.dims[i] = t->type.dims[i].value;
     int index = add_buffer(b, buffer);
     b->buffer_of[t->id] = index;
+    return index;
+}
+
+/* The buffer of a tensor that kernels compute, made when it is first asked
+ * for: what a part lies in comes before it is whole. */
+static int tensor_buffer(Builder *b, const Tensor *t)
+{
+    if (b->buffer_of[t->id] >= 0)
+        return b->buffer_of[t->id];
+    int whole = t->within ? tensor_buffer(b, t->within) : -1;
+    int index = add_tensor_buffer(b, t, PB_ARENA, 0);
+    b->p->buffers.data[index].alias_of = whole;
     return index;
 }
 
@@ -216,29 +228,43 @@ static int argument(Builder *b, const GroupDefinition *d, const Kernel *kernel,
         return workspace_buffer(b, kernel, param, b->p->steps.count);
     if (t->value)
         return constant_buffer(b, t, param);
-    if (b->buffer_of[t->id] >= 0)
-        return b->buffer_of[t->id];
-    if (param->role == BUF_INPUT)
+    if (b->buffer_of[t->id] < 0 && param->role == BUF_INPUT)
         die("group reads \"%s\" before it is computed", t->name);
-    return add_tensor_buffer(b, t, PB_ARENA, 0);
+    return tensor_buffer(b, t);
+}
+
+/* No kernel where nothing is left to do: the result has its value as soon as
+ * all operands have theirs. False when there is a kernel. */
+static bool build_alias(Builder *b, const Node *node)
+{
+    Arena *scratch = arena_new();
+    bool joined = node_is_joined(scratch, node);
+    bool alias = joined || node_is_alias(scratch, node);
+    arena_free(scratch);
+    if (!alias)
+        return false;
+    /* What is joined has storage of its own, in which its operands lie. */
+    int to = tensor_buffer(b, node_only_output(node));
+    if (!joined)
+        b->p->buffers.data[to].alias_of =
+            b->buffer_of[node->inputs.data[0]->id];
+    for (int i = 0; i < node->inputs.count; i++) {
+        const Tensor *x = node->inputs.data[i];
+        int from = x && !x->value ? b->buffer_of[x->id] : -1;
+        if (from >= 0 && b->p->buffers.data[from].ready_step >
+                             b->p->buffers.data[to].ready_step)
+            b->p->buffers.data[to].ready_step =
+                b->p->buffers.data[from].ready_step;
+    }
+    return true;
 }
 
 static bool build_group(Builder *b, const Group *group)
 {
     GroupDefinition d;
 
-    if (group->nodes.count == 1) {
-        const Node *node = group->nodes.data[0];
-        Arena *scratch = arena_new();
-        bool alias = node_is_alias(scratch, node);
-        arena_free(scratch);
-        int from = alias ? b->buffer_of[node->inputs.data[0]->id] : -1;
-        if (from >= 0 && b->p->buffers.data[from].kind != PB_OUTPUT) {
-            int to = add_tensor_buffer(b, node_only_output(node), PB_ARENA, 0);
-            b->p->buffers.data[to].alias_of = from;
-            return true;
-        }
-    }
+    if (group->nodes.count == 1 && build_alias(b, group->nodes.data[0]))
+        return true;
     if (!define_group(b->arena, b->diag, b->g, group, &d))
         return false;
     Scheduled *scheduled = schedule_group(b, &d);
@@ -249,8 +275,12 @@ static bool build_group(Builder *b, const Group *group)
                         .arg_count = kernel->params.count,
                         .group = group};
     step.args = ARENA_ARRAY(b->arena, int, step.arg_count + 1);
-    for (int i = 0; i < step.arg_count; i++)
-        step.args[i] = argument(b, &d, kernel, kernel->params.data[i]);
+    for (int i = 0; i < step.arg_count; i++) {
+        const Buffer *param = kernel->params.data[i];
+        step.args[i] = argument(b, &d, kernel, param);
+        if (param->role == BUF_OUTPUT)
+            b->p->buffers.data[step.args[i]].ready_step = b->p->steps.count;
+    }
     vec_push(b->arena, &b->p->steps, step);
     return true;
 }

@@ -56,13 +56,6 @@ static void find_ranges(Program *p)
             }
         }
     }
-    /* Another name for a result holds its value from when that is there: at
-     * its own first use the storage may be written to already. */
-    for (int i = 0; i < p->buffers.count; i++) {
-        ProgramBuffer *b = &p->buffers.data[i];
-        if (b->alias_of >= 0 && b->last_step >= 0)
-            b->first_step = p->buffers.data[root_of(p, i)].first_step;
-    }
     if (!p->taps)
         return;
     /* Tapped values are looked at after the run. Workspace is not. */

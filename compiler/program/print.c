@@ -5,7 +5,7 @@
  *   kernel 0 "conv_1x8x8x8_0a1b2c3d" hash 00000000deadbeef code 0 0
  *     param "in0" in f32[1,3,8,8] [0 2+1+1 3+1+1 1] in_place
  *   buffer 0 "x" input f32[1,3,8,8] [0 1 2 3] bytes 768 offset 0
- *     live 0..3 alias -1
+ *     live 0..3 ready -1 alias -1
  *   step 0 kernel 0 args 0 2 1   # conv1 relu1
  *
  * What follows # is a comment: the nodes a step came from. */
@@ -53,8 +53,8 @@ static void print_buffer(Str *out, const ProgramBuffer *b, int index)
     str_addf(out, " %s", kind_names[b->kind]);
     print_shape(out, b->dtype, b->rank, b->dims, &b->layout);
     str_addf(out, " bytes %" PRId64 " offset %" PRId64, b->bytes, b->offset);
-    str_addf(out, " live %d..%d alias %d\n", b->first_step, b->last_step,
-             b->alias_of);
+    str_addf(out, " live %d..%d ready %d alias %d\n", b->first_step,
+             b->last_step, b->ready_step, b->alias_of);
 }
 
 static void print_step(Str *out, const ProgramStep *step, int index)
@@ -301,6 +301,8 @@ static void read_buffer(Reader *r, Program *p)
     b.first_step = (int)read_int(r);
     expect(r, "..");
     b.last_step = (int)read_int(r);
+    expect(r, "ready");
+    b.ready_step = (int)read_int(r);
     expect(r, "alias");
     b.alias_of = (int)read_int(r);
     vec_push(r->arena, &p->buffers, b);

@@ -23,7 +23,8 @@ typedef struct ProgramBuffer {
     int64_t bytes;  /* storage, layout included */
     int64_t offset; /* in its blob; input or output number for those kinds */
     int first_step, last_step; /* live range, steps that touch it */
-    int alias_of;         /* another buffer whose storage it shares, or -1 */
+    int ready_step; /* the step after which it holds its value; -1: before */
+    int alias_of;   /* another buffer whose storage it shares, or -1 */
     const Array *value;   /* constants: row-major, packed when written */
     const Tensor *tensor; /* NULL for workspace */
 } ProgramBuffer;

@@ -118,6 +118,115 @@ static void check_overlaps(const Program *p)
     free(spans);
 }
 
+/* ---- parts of one storage ------------------------------------------- */
+
+/* Goes over the elements of a buffer, border included, and calls `visit` for
+ * each with its offset in the storage. */
+typedef void (*Visit)(const Program *p, int step, int buffer, int64_t offset,
+                      int *writer);
+
+static void for_elements(const Program *p, int step, int buffer, int *writer,
+                         Visit visit)
+{
+    const ProgramBuffer *b = &p->buffers.data[buffer];
+    int64_t at[MAX_RANK];
+    bool more = true;
+
+    for (int i = 0; i < b->rank; i++) {
+        at[i] = -b->layout.lo[i];
+        more = more && at[i] < b->dims[i] + b->layout.hi[i];
+    }
+    while (more) {
+        int64_t offset = layout_offset(&b->layout, b->rank, b->dims, at);
+        if (offset < 0 || offset * (int64_t)dtype_size(b->dtype) >= b->bytes)
+            die("program buffer \"%s\" has an element at %lld, outside",
+                b->name, (long long)offset);
+        visit(p, step, buffer, offset, writer);
+        more = false;
+        for (int i = b->rank - 1; i >= 0 && !more; i--) {
+            more = ++at[i] < b->dims[i] + b->layout.hi[i];
+            if (!more)
+                at[i] = -b->layout.lo[i];
+        }
+    }
+}
+
+static void note_written(const Program *p, int step, int buffer,
+                         int64_t offset, int *writer)
+{
+    (void)p, (void)buffer;
+    writer[offset] = step;
+}
+
+/* What is read must have been written, and not again since the buffer had
+ * its value. */
+static void check_read(const Program *p, int step, int buffer, int64_t offset,
+                       int *writer)
+{
+    const ProgramBuffer *b = &p->buffers.data[buffer];
+
+    if (b->ready_step >= step || writer[offset] < 0 ||
+        writer[offset] > b->ready_step)
+        die("program step %d reads \"%s\", ready after step %d; its element "
+            "at %lld is of step %d",
+            step, b->name, b->ready_step, (long long)offset, writer[offset]);
+}
+
+static bool uses_storage(const Program *p, int buffer, int root)
+{
+    return buffer == root || p->buffers.data[buffer].alias_of == root;
+}
+
+/* Runs the steps on one storage that holds parts: for each element, which
+ * step wrote it last. */
+static void check_storage(const Program *p, int root)
+{
+    const ProgramBuffer *r = &p->buffers.data[root];
+    int64_t count = r->bytes / (int64_t)dtype_size(r->dtype);
+    int *writer = malloc((size_t)count * sizeof *writer + 1);
+
+    if (!writer)
+        die("out of memory");
+    for (int64_t i = 0; i < count; i++)
+        writer[i] = -1;
+    for (int s = 0; s < p->steps.count; s++) {
+        const ProgramStep *step = &p->steps.data[s];
+        const Kernel *k = p->kernels.data[step->kernel].kernel;
+        for (int a = 0; a < step->arg_count; a++)
+            if (uses_storage(p, step->args[a], root) &&
+                k->params.data[a]->role == BUF_INPUT)
+                for_elements(p, s, step->args[a], writer, check_read);
+        for (int a = 0; a < step->arg_count; a++)
+            if (uses_storage(p, step->args[a], root) &&
+                k->params.data[a]->role == BUF_OUTPUT)
+                for_elements(p, s, step->args[a], writer, note_written);
+    }
+    free(writer);
+}
+
+static void check_parts(const Program *p)
+{
+    bool *has_parts = calloc((size_t)p->buffers.count + 1, sizeof *has_parts);
+
+    if (!has_parts)
+        die("out of memory");
+    for (int i = 0; i < p->buffers.count; i++) {
+        const ProgramBuffer *b = &p->buffers.data[i];
+        if (!layout_is_part(&b->layout))
+            continue;
+        if (b->alias_of < 0 || p->buffers.data[b->alias_of].bytes != b->bytes)
+            die("program buffer \"%s\" is a part, but not of a buffer of its "
+                "size",
+                b->name);
+        /* Nothing writes to an input. */
+        has_parts[b->alias_of] = b->kind != PB_INPUT;
+    }
+    for (int i = 0; i < p->buffers.count; i++)
+        if (has_parts[i])
+            check_storage(p, i);
+    free(has_parts);
+}
+
 void program_verify(const Program *p)
 {
     for (int s = 0; s < p->steps.count; s++)
@@ -125,6 +234,7 @@ void program_verify(const Program *p)
     for (int i = 0; i < p->buffers.count; i++)
         check_buffer(p, i);
     check_overlaps(p);
+    check_parts(p);
     if (p->arena_bytes < p->arena_bound)
         die("program arena of %lld bytes is below its bound %lld",
             (long long)p->arena_bytes, (long long)p->arena_bound);

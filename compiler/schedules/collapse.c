@@ -57,7 +57,8 @@ static bool can_collapse(Collapse *c, const Expr *x)
            (!x->outside || can_collapse(c, x->outside));
 }
 
-/* The axes `d` and `d + 1` are whole and adjacent in memory. */
+/* The axes `d` and `d + 1` are whole and adjacent in memory. What lies
+ * around the pair may belong to others. */
 static bool is_plain(const Buffer *b, int d)
 {
     const Layout *l = &b->layout;
@@ -67,7 +68,8 @@ static bool is_plain(const Buffer *b, int d)
             return false;
     for (int i = 0; i + 1 < l->count; i++)
         if (l->dim[i].axis == d && l->dim[i + 1].axis == d + 1)
-            return !(l->lo[d] | l->hi[d] | l->lo[d + 1] | l->hi[d + 1]);
+            return !(l->lo[d] | l->hi[d] | l->lo[d + 1] | l->hi[d + 1] |
+                     l->before[d + 1] | l->after[d + 1]);
     return false;
 }
 
@@ -86,7 +88,11 @@ static void join_layout(Layout *l, int d)
     for (int i = d + 1; i + 1 < MAX_RANK; i++) {
         l->lo[i] = l->lo[i + 1];
         l->hi[i] = l->hi[i + 1];
+        l->before[i] = l->before[i + 1];
+        l->after[i] = l->after[i + 1];
     }
+    l->lo[MAX_RANK - 1] = l->hi[MAX_RANK - 1] = 0;
+    l->before[MAX_RANK - 1] = l->after[MAX_RANK - 1] = 0;
 }
 
 static const Expr *join_read(ExprSubst *subst, const Expr *leaf)

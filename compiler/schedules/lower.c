@@ -39,10 +39,9 @@ static const Expr *storage_offset(Lower *lw, const Buffer *b,
     Arena *a = lw->arena;
     const Layout *l = &b->layout;
     const Expr *offset = expr_int(a, 0);
-    int64_t stride = 1;
     for (int i = l->count - 1; i >= 0; i--) {
         int axis = l->dim[i].axis;
-        int64_t inner = 1;
+        int64_t inner = 1, stride = layout_stride(l, i, b->dims);
         for (int k = i + 1; k < l->count; k++)
             if (l->dim[k].axis == axis && l->dim[k].factor)
                 inner *= l->dim[k].factor;
@@ -51,8 +50,9 @@ static const Expr *storage_offset(Lower *lw, const Buffer *b,
             x = expr_div(a, x, expr_int(a, inner));
         if (l->dim[i].factor)
             x = expr_binary(a, EX_MOD, x, expr_int(a, l->dim[i].factor));
+        else
+            offset = expr_add_int(a, offset, l->before[axis]);
         offset = expr_add(a, offset, expr_mul_int(a, x, stride));
-        stride *= layout_extent(l, i, b->dims);
     }
     return simplify_index(&lw->ranges, offset);
 }
@@ -429,7 +429,7 @@ static Stmt *reduce_lanes(Lower *lw, Instance *in)
 
 /* Zeroes the part of a buffer where storage place `place` is in its low
  * (or high) border; places before it are inside theirs, so that the parts
- * do not overlap. */
+ * do not overlap. What belongs to others is left alone. */
 static void zero_border(Lower *lw, const Buffer *b, int place, bool high,
                         Stmt *block)
 {
@@ -440,7 +440,7 @@ static void zero_border(Lower *lw, const Buffer *b, int place, bool high,
     if (size == 0)
         return;
     const Var *vars[MAX_LAYOUT];
-    int64_t extents[MAX_LAYOUT], stride = 1;
+    int64_t extents[MAX_LAYOUT];
     const Expr *offset = expr_int(a, 0);
     for (int i = l->count - 1; i >= 0; i--) {
         int x = l->dim[i].axis;
@@ -457,8 +457,10 @@ static void zero_border(Lower *lw, const Buffer *b, int place, bool high,
         const Expr *at = extents[i] == 1
                              ? expr_int(a, start)
                              : expr_add_int(a, expr_var(a, vars[i]), start);
-        offset = expr_add(a, expr_mul_int(a, at, stride), offset);
-        stride *= whole;
+        if (!l->dim[i].factor)
+            offset = expr_add_int(a, offset, l->before[x]);
+        at = expr_mul_int(a, at, layout_stride(l, i, b->dims));
+        offset = expr_add(a, at, offset);
     }
     Stmt *s = stmt_store(a, b, offset, expr_const(a, b->dtype, 0));
     for (int i = l->count - 1; i >= 0; i--)

@@ -291,14 +291,54 @@ static void test_layout(void **state)
     assert_int_equal(layout_extent(&twice, 1, dims), 3);
     round_trip(*state, &twice, 4, dims);
 
+    /* A part of a larger buffer: the same offsets, shifted, and storage of
+     * the same size. Here channels 4 to 10 of 19, then rows 1 and 2. */
+    Layout part = parse("[0 2 3+1+2 1]", 4);
+    assert_false(layout_is_part(&part));
+    Layout whole = part;
+    int64_t part_dims[] = {2, 7, 3, 5}, at[] = {1, 6, 2, 4},
+            whole_at[] = {1, 10, 2, 4};
+    assert_true(layout_take_part(&part, dims, 1, 4, 7));
+    assert_true(layout_is_part(&part) && !layout_equal(&part, &whole));
+    assert_int_equal(layout_size(&part, 4, part_dims),
+                     layout_size(&whole, 4, dims));
+    assert_int_equal(layout_offset(&part, 4, part_dims, at),
+                     layout_offset(&whole, 4, dims, whole_at));
+    round_trip(*state, &part, 4, part_dims);
+    assert_true(layout_take_part(&part, part_dims, 2, 1, 2));
+    part_dims[2] = 2;
+    at[2] = 1;
+    assert_int_equal(layout_size(&part, 4, part_dims),
+                     layout_size(&whole, 4, dims));
+    assert_int_equal(layout_offset(&part, 4, part_dims, at),
+                     layout_offset(&whole, 4, dims, whole_at));
+    round_trip(*state, &part, 4, part_dims);
+    Layout printed = parse("[0 2~152~0 3+1+2 1~4~8]", 4);
+    assert_true(layout_equal(&part, &printed));
+    assert_false(layout_take_part(&part, part_dims, 3, 1, 2));
+    assert_false(layout_take_part(&blocked, dims, 1, 8, 8));
+
+    /* Axes of one element may lie anywhere; borders may not. */
+    const int64_t thin[] = {1, 19, 3, 1};
+    Layout a = parse("[0 2 3 1]", 4), b = parse("[2 0 1 3]", 4);
+    assert_true(layout_same_storage(&a, &b, 4, thin));
+    assert_false(layout_same_storage(&a, &b, 4, dims));
+    b = parse("[2 0 1 3+1+0]", 4);
+    assert_false(layout_same_storage(&a, &b, 4, thin));
+    b = parse("[2 0~0~19 1 3]", 4);
+    assert_false(layout_same_storage(&a, &b, 4, thin));
+    a = parse("[0 2 3~0~19 1]", 4);
+    assert_true(layout_same_storage(&a, &b, 4, thin));
+
     const int order[] = {0, 2, 3, 1};
     Layout nhwc = layout_permuted(4, order), same = parse("[0 2 3 1]", 4);
     assert_true(layout_equal(&nhwc, &same));
     Layout scalar = parse("[]", 0);
     round_trip(*state, &scalar, 0, NULL);
 
-    const char *bad[] = {"[0 1", "[0 2]",  "[0 0 1]", "[0 1 1%0]",
-                         "0 1]", "[0  1]", "[0 1+1]", "[0]"};
+    const char *bad[] = {"[0 1",    "[0 2]",   "[0 0 1]", "[0 1 1%0]",
+                         "0 1]",    "[0  1]",  "[0 1+1]", "[0]",
+                         "[0 1~2]", "[0 1~2~]"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         const char *text = bad[i];
         Layout layout;

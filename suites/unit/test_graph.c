@@ -338,11 +338,20 @@ static void test_text(void **state)
     }
     group->anchor = g->nodes.data[0];
     vec_push(a, &g->groups, group);
+    /* Half of a tensor that comes later in the text. */
+    Tensor *part = graph_find_tensor(g, "relu1");
+    Tensor *whole = graph_find_tensor(g, "add1");
+    part->layout = whole->layout = layout_row_major(4);
+    part->layout.after[1] = 64;
+    part->within = whole;
+    assert_ptr_equal(tensor_storage(part), whole);
     round_trip(g);
 
     Graph *copy = graph_copy(a, g);
     assert_ptr_equal(graph_find_tensor(copy, "q"), copy->inputs.data[1]);
     assert_ptr_not_equal(graph_find_node(copy, "drop"), node);
+    assert_ptr_equal(graph_find_tensor(copy, "relu1")->within,
+                     graph_find_tensor(copy, "add1"));
     copy->nodes.data[0]->name = "changed";
     assert_string_equal(g->nodes.data[0]->name, "conv1");
 }
@@ -368,6 +377,7 @@ static void test_parse_faults(void **state)
         {"graph g\n  const k: f32[2] = {1, x}\n", "expected a number"},
         {"graph g\n  group 0: r\n", "no node is named \"r\""},
         {"graph g\n  input x: f32[1] rest\n", "expected the end of the line"},
+        {"graph g\n  input x: f32[1] [0] in y\n", "no tensor is named \"y\""},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Diag *diag = diag_new(*state, NULL);
@@ -414,10 +424,25 @@ static void foreign_producer(Graph *g)
     g->nodes.data[0]->outputs.data[0]->producer = g->nodes.data[2];
 }
 
+static void part_of_none(Graph *g)
+{
+    g->tensors.data[1]->layout = layout_row_major(4);
+    g->tensors.data[1]->layout.before[1] = 8;
+}
+
+static void too_small(Graph *g)
+{
+    Tensor *part = g->nodes.data[0]->outputs.data[0];
+    part->within = g->nodes.data[2]->outputs.data[0];
+    part->layout = part->within->layout = layout_row_major(4);
+    part->layout.before[1] = 8;
+}
+
 static void test_verify(void **state)
 {
-    Damage *const all[] = {drop_user, swap_order, wrong_type,
-                           lose_flag, same_name,  foreign_producer};
+    Damage *const all[] = {drop_user,    swap_order, wrong_type,
+                           lose_flag,    same_name,  foreign_producer,
+                           part_of_none, too_small};
     graph_verify(small_net(*state));
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         Graph *g = small_net(*state);

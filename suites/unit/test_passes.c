@@ -240,6 +240,35 @@ static void test_simplify(void **state)
            "  output y\n");
 }
 
+static void test_slice(void **state)
+{
+    (void)state;
+    /* A result that nobody uses is gone; an output keeps its name. */
+    expect(pass_slice, 1,
+           "graph g\n"
+           "  input x: f32[2,6]\n"
+           "  const s: i64[3] = {1, 2, 3}\n"
+           "  a: f32[2,1], b: f32[2,2], c: f32[2,3] = Split split(x, s) "
+           "{axis=1}\n"
+           "  y: f32[2,3] = Relu relu(c)\n"
+           "  output y\n"
+           "  output a\n",
+           "  input x: f32[2,6]\n"
+           "  const \"const\": i64[1] from() = {0}\n"
+           "  const const_9: i64[1] from() = {1}\n"
+           "  const const_10: i64[1] from() = {1}\n"
+           "  const const_13: i64[1] from() = {3}\n"
+           "  const const_14: i64[1] from() = {6}\n"
+           "  const const_15: i64[1] from() = {1}\n"
+           "  a: f32[2,1] from(split_11, a) = Slice split_11(x, \"const\", "
+           "const_9, const_10) from(split)\n"
+           "  split_16: f32[2,3] from(split_16, c) = Slice split_16(x, "
+           "const_13, const_14, const_15) from(split)\n"
+           "  y: f32[2,3] = Relu relu(split_16)\n"
+           "  output y\n"
+           "  output a\n");
+}
+
 static void test_batchnorm(void **state)
 {
     (void)state;
@@ -587,7 +616,7 @@ static void test_fuse(void **state)
                   "  output y\n",
                   "  group 0: n1 n2\n"
                   "  group 1: n3 n4\n");
-    /* Reshapes are alone; a slice may head a chain. */
+    /* Reshapes are alone; a slice may be in a chain. */
     expect_groups(2,
                   "graph g\n"
                   "  input x: f32[2,6]\n"
@@ -603,8 +632,63 @@ static void test_fuse(void **state)
                   "  output y\n",
                   "  group 0: e1 e2\n"
                   "  group 1: reshape\n"
-                  "  group 2: e3\n"
-                  "  group 3: slice e4\n");
+                  "  group 2: e3 slice e4\n");
+    /* What gives more elements than it reads would be computed again. */
+    expect_groups(2,
+                  "graph g\n"
+                  "  input x: f32[1,4]\n"
+                  "  const s: i64[2] = {3, 4}\n"
+                  "  a: f32[1,4] = Exp e1(x)\n"
+                  "  b: f32[3,4] = Expand expand(a, s)\n"
+                  "  y: f32[3,4] = Neg e2(b)\n"
+                  "  output y\n",
+                  "  group 0: e1\n"
+                  "  group 1: expand e2\n");
+    /* Chains that were begun apart meet in a concatenation; an operand of a
+     * convolution's epilogue goes along, unless others read it or it would
+     * be computed for every pixel. */
+    expect_groups(2,
+                  "graph g\n"
+                  "  input x: f32[2,3]\n"
+                  "  input z: f32[2,3]\n"
+                  "  const k: f32[6] = {1, 2, 3, 4, 5, 6}\n"
+                  "  a: f32[2,3] = Neg a(x)\n"
+                  "  b: f32[2,3] = Abs b(z)\n"
+                  "  c: f32[2,3] = Add c(a, b)\n"
+                  "  d: f32[2,3] = Sub d(a, b)\n"
+                  "  e: f32[2,6] = Concat e(c, d) {axis=1}\n"
+                  "  y: f32[2,6] = Mul y(e, k)\n"
+                  "  output y\n",
+                  "  group 0: a b c d e y\n");
+    expect_groups(2,
+                  "graph g\n"
+                  "  input x: f32[1,2,3,3]\n"
+                  "  input z: f32[1,2,3,3]\n"
+                  "  input v: f32[1,2,1,1]\n"
+                  "  const w: f32[2,2,1,1] = {1, 2, 3, 4}\n"
+                  "  a: f32[1,2,3,3] = Conv conv(x, w)\n"
+                  "  r: f32[1,2,3,3] = Exp exp(z)\n"
+                  "  t: f32[1,2,1,1] = Exp each(v)\n"
+                  "  b: f32[1,2,3,3] = Add add(a, r)\n"
+                  "  y: f32[1,2,3,3] = Mul mul(b, t)\n"
+                  "  output y\n",
+                  "  group 0: each\n"
+                  "  group 1: conv exp add mul = conv\n");
+    /* The mean of a distribution over bins. */
+    expect_groups(2,
+                  "graph g\n"
+                  "  input x: f32[2,4,5,3]\n"
+                  "  const w: f32[1,4,1,1] = {0, 1, 2, 3}\n"
+                  "  const v: f32[2,4,1,1] = {0, 1, 2, 3, 4, 5, 6, 7}\n"
+                  "  p: f32[2,4,5,3] = Softmax soft(x) {axis=1}\n"
+                  "  y: f32[2,1,5,3] = Conv mean(p, w)\n"
+                  "  q: f32[2,4,5,3] = Softmax soft2(x) {axis=1}\n"
+                  "  z: f32[2,2,5,3] = Conv two(q, v)\n"
+                  "  output y\n"
+                  "  output z\n",
+                  "  group 0: soft mean = mean\n"
+                  "  group 1: soft2 = soft2\n"
+                  "  group 2: two = two\n");
     expect_groups(0,
                   "graph g\n"
                   "  input x: f32[4]\n"
@@ -630,6 +714,86 @@ static const Op noise = {.name = "Noise",
                          .max_outputs = 1,
                          .traits = OP_IMPURE,
                          .infer = infer_noise};
+
+/* Each neighbour of a group is out of it for a reason, which the pass gave
+ * when it decided. */
+static void test_reasons(void **state)
+{
+    static const struct {
+        Apart why;
+        const char *body; /* why "node" is not where its operand 0 is */
+    } rows[] = {
+        {APART_NONE, "  a: f32[1,2,3,3] = Conv conv(x, w)\n"
+                     "  y: f32[1,2,3,3] = Relu node(a)\n"},
+        {APART_OUTPUT, "  a: f32[1,2,3,3] = Conv conv(x, w)\n"
+                       "  y: f32[1,2,3,3] = Relu node(a)\n"
+                       "  output a\n"},
+        {APART_READERS, "  a: f32[1,2,3,3] = Conv conv(x, w)\n"
+                        "  b: f32[1,2,1,1] = GlobalAveragePool pool(a)\n"
+                        "  y: f32[1,2,3,3] = Relu node(a)\n"
+                        "  output b\n"},
+        {APART_ANCHOR, "  a: f32[1,2,3,3] = Conv conv(x, w)\n"
+                       "  y: f32[1,2,3,3] = Conv node(a, w)\n"},
+        {APART_OPERAND, "  a: f32[1,2,3,3] = Relu relu(x)\n"
+                        "  y: f32[1,2,3,3] = Conv node(a, w)\n"},
+        {APART_TAKEN, "  a: f32[1,2,3,3] = Conv conv1(x, w)\n"
+                      "  b: f32[1,2,3,3] = Conv conv2(x, w)\n"
+                      "  y: f32[1,2,3,3] = Add node(a, b)\n"},
+        {APART_REDUCTION, "  a: f32[1,2,3,3] = Conv conv(x, w)\n"
+                          "  y: f32[1,2,1,1] = GlobalAveragePool node(a)\n"},
+        {APART_REDUCTION, "  a: f32[1,2,3,3] = Conv conv(x, w)\n"
+                          "  y: f32[1,2,3,3] = Softmax node(a)\n"},
+        {APART_MOVED, "  a: f32[1,2,3,3] = Conv conv(x, w)\n"
+                      "  y: f32[1,3,2,3] = Transpose node(a) "
+                      "{perm=[0, 2, 1, 3]}\n"},
+        {APART_SHAPE, "  a: f32[1,2,3,3] = Conv conv(x, w)\n"
+                      "  y: f32[2,2,3,3] = Add node(a, z)\n"},
+        {APART_REPEATED, "  a: f32[1,2,3,3] = Exp exp(x)\n"
+                         "  b: f32[1,2,3,3] = Neg neg(a)\n"
+                         "  y: f32[1,2,3,3] = Add node(a, b)\n"},
+        {APART_REPEATED, "  a: f32[1,2,3,3] = Neg neg(x)\n"
+                         "  y: f32[2,2,3,3] = Expand node(a, e)\n"},
+        {APART_EXCLUDED, "  a: f32[1,2,3,3] = Conv conv(x, w)\n"
+                         "  y: f32[1,2,3,3] = Relu node(a) no_fuse\n"},
+        {APART_EXCLUDED, "  a: f32[1,2,3,3] = Conv conv(x, w) no_fuse\n"
+                         "  y: f32[1,2,3,3] = Relu node(a)\n"},
+        {APART_KIND, "  a: f32[1,2,3,3] = Conv conv(x, w)\n"
+                     "  y: f32[1,1,3,3], b: f32[1,1,3,3] = Split node(a) "
+                     "{axis=1}\n"
+                     "  output b\n"},
+        {APART_VIEW, "  a: f32[1,2,3,3] = Conv conv(x, w)\n"
+                     "  b: f32[1,18] = Flatten flat(a)\n"
+                     "  y: f32[1,18] = Relu node(b)\n"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Arena *arena = arena_new();
+        Graph *g = graph_from_text(
+            arena, arena_printf(arena,
+                                "graph g\n"
+                                "  input x: f32[1,2,3,3]\n"
+                                "  input z: f32[2,2,3,3]\n"
+                                "  const w: f32[2,2,1,1] = {1, 2, 3, 4}\n"
+                                "  const e: i64[4] = {2, 2, 3, 3}\n"
+                                "%s  output y\n",
+                                rows[i].body));
+        PassContext c = {.graph = g,
+                         .target = target_find(arena, g->diag, "x86-64-v3"),
+                         .opt_level = 2,
+                         .evaluate = evaluate_node};
+        graph_layout_row_major(g);
+        pass_fuse(&c);
+        const Node *node = graph_find_node(g, "node");
+        const Tensor *x = node->inputs.data[0];
+        if (node->apart[0] != rows[i].why)
+            fail_msg("for\n%sthe reason is \"%s\" and not \"%s\"",
+                     rows[i].body, apart_text(node->apart[0]),
+                     apart_text(rows[i].why));
+        assert_int_equal(x->producer->group == node->group,
+                         rows[i].why == APART_NONE);
+        arena_free(arena);
+    }
+}
 
 static void test_impure(void **state)
 {
@@ -809,13 +973,14 @@ static void test_linear_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_infer),    cmocka_unit_test(test_infer_faults),
-        cmocka_unit_test(test_fold),     cmocka_unit_test(test_decompose),
-        cmocka_unit_test(test_simplify), cmocka_unit_test(test_batchnorm),
-        cmocka_unit_test(test_cse),      cmocka_unit_test(test_dce),
-        cmocka_unit_test(test_impure),   cmocka_unit_test(test_layout),
-        cmocka_unit_test(test_fuse),     cmocka_unit_test(test_options),
-        cmocka_unit_test(test_doubling), cmocka_unit_test(test_linear_time),
+        cmocka_unit_test(test_infer),     cmocka_unit_test(test_infer_faults),
+        cmocka_unit_test(test_fold),      cmocka_unit_test(test_decompose),
+        cmocka_unit_test(test_simplify),  cmocka_unit_test(test_slice),
+        cmocka_unit_test(test_batchnorm), cmocka_unit_test(test_cse),
+        cmocka_unit_test(test_dce),       cmocka_unit_test(test_impure),
+        cmocka_unit_test(test_layout),    cmocka_unit_test(test_fuse),
+        cmocka_unit_test(test_reasons),   cmocka_unit_test(test_options),
+        cmocka_unit_test(test_doubling),  cmocka_unit_test(test_linear_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

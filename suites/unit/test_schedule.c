@@ -163,6 +163,29 @@ static const Case cases[] = {
      "  in a f32[4, 0]\n  in b f32[0, 5]\n  out y f32[4, 5]\n"
      "  stage y[i:4, j:5] sum[k:0] = (a[i, k] * b[k, j])\n}\n",
      {0}},
+    {"convolution from one part of a tensor into another",
+     "definition conv {\n"
+     "  in x f32[2, 6, 9, 9]\n  const w f32[24, 6, 3, 3]\n"
+     "  in r f32[2, 24, 9, 9]\n  out y f32[2, 24, 9, 9]\n"
+     "  temp t f32[2, 24, 9, 9]\n"
+     "  stage t[n:2, o:24, h:9, w:9] sum[c:6, kh:3, kw:3] = (x[n, c, "
+     "((h + kh) + -1), ((w + kw) + -1) | 0.0] * w[o, c, kh, kw])\n"
+     "  stage y[n:2, o:24, h:9, w:9] = (t[n, o, h, w] + "
+     "r[n, o, h, w])\n}\n",
+     {"x [0 2+1+1 3+1+1 1~5~7]", "r [0 2+1+1 3+1+1 1~0~9]",
+      "y [0 2+1+1 3+1+1 1~12~3]"}},
+    {"pointwise convolution over parts, pixels joined",
+     "definition conv {\n"
+     "  in x f32[2, 8, 7, 7]\n  const w f32[20, 8, 1, 1]\n"
+     "  out y f32[2, 20, 7, 7]\n"
+     "  stage y[n:2, o:20, h:7, w:7] sum[c:8, kh:1, kw:1] = (x[n, c, "
+     "(h + kh), (w + kw)] * w[o, c, kh, kw])\n}\n",
+     {"x [0 2 3 1~8~1]", "y [0 2~400~60 3 1]"}},
+    {"a part of another layout, copied in",
+     "definition copy {\n"
+     "  in x f32[2, 4, 5, 6]\n  out y f32[2, 4, 5, 6]\n"
+     "  stage y[n:2, o:4, h:5, w:6] = x[n, o, h, w]\n}\n",
+     {"y [0 2 3+0+2 1~3~1]"}},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -190,6 +213,40 @@ static void apply_packs(Schedule *s, const Case *c)
             s, arena_printf(arena_new(), "pack %s", c->pack[i])));
 }
 
+/* By element of storage: one of ours, border included? */
+static bool *find_own(Arena *a, const Buffer *b)
+{
+    bool *own = ARENA_ARRAY(a, bool, buffer_size(b) + 1);
+    int64_t at[MAX_RANK];
+    bool more = true;
+    for (int i = 0; i < b->rank; i++) {
+        at[i] = -b->layout.lo[i];
+        more = more && b->dims[i] > 0;
+    }
+    while (more) {
+        own[layout_offset(&b->layout, b->rank, b->dims, at)] = true;
+        more = false;
+        for (int i = b->rank - 1; i >= 0 && !more; i--) {
+            more = ++at[i] < b->dims[i] + b->layout.hi[i];
+            if (!more)
+                at[i] = -b->layout.lo[i];
+        }
+    }
+    return own;
+}
+
+/* What belongs to other tensors shows when it is read: NaN. */
+static void spoil_others(Arena *a, const Buffer *b, void *data)
+{
+    if (!layout_is_part(&b->layout))
+        return;
+    const bool *own = find_own(a, b);
+    float *f = data;
+    for (int64_t i = 0; i < buffer_size(b); i++)
+        if (!own[i])
+            f[i] = NAN;
+}
+
 /* Storage for each parameter; inputs filled, row-major in `arrays`. */
 static void **make_data(Arena *a, const Kernel *k)
 {
@@ -210,6 +267,7 @@ static void **make_data(Arena *a, const Kernel *k)
             array_set(x, e, dtype_is_float(b->dtype) ? v : v * 1000);
         }
         layout_pack(&b->layout, x, data[i]);
+        spoil_others(a, b, data[i]);
     }
     return data;
 }
@@ -265,6 +323,23 @@ static void check_border(const Case *c, const Kernel *k, void *const *data)
     }
 }
 
+/* Others' elements are as make_data left them. */
+static void check_others(Arena *a, const Case *c, const Kernel *k,
+                         void *const *data)
+{
+    for (int i = 0; i < k->params.count; i++) {
+        const Buffer *b = k->params.data[i];
+        if (b->role != BUF_OUTPUT || !layout_is_part(&b->layout))
+            continue;
+        const bool *own = find_own(a, b);
+        const uint32_t *word = data[i];
+        for (int64_t e = 0; e < buffer_size(b); e++)
+            if (!own[e] && word[e] != UINT32_MAX)
+                fail_msg("%s: element %lld of another tensor was written",
+                         c->name, (long long)e);
+    }
+}
+
 static void check_case(const Case *c, const Target *target, ScheduleMode mode)
 {
     Arena *a = arena_new();
@@ -292,6 +367,7 @@ static void check_case(const Case *c, const Target *target, ScheduleMode mode)
         fail_msg("%s for %s: %s", c->name, target->name, diag->errors.data[0]);
     compare(c, target->name, output_of(a, k, tuned), want, mode);
     check_border(c, k, tuned);
+    check_others(a, c, k, tuned);
 
     if (!target->has_fma) {
         void **compiled = make_data(a, k);
@@ -299,6 +375,7 @@ static void check_case(const Case *c, const Target *target, ScheduleMode mode)
             fail_msg("%s: %s", c->name, diag->errors.data[0]);
         compare(c, "compiled", output_of(a, k, compiled), want, mode);
         check_border(c, k, compiled);
+        check_others(a, c, k, compiled);
     }
 
     /* Definition and trace, printed, give the same loops. */
