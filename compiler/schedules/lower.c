@@ -328,6 +328,13 @@ static Stmt *nest(Lower *lw, Instance *in, int leaf)
     if (axis->is_reduce && in->phase == PHASE_VALUE) {
         if (st->lane_axis == axis)
             return reduce_lanes(lw, in);
+        if (st->lane_axis) {
+            /* Others have a single iteration then. */
+            axis_bind(in, axis, expr_int(lw->arena, 0));
+            Stmt *inside = nest(lw, in, leaf + 1);
+            axis_unbind(in, axis);
+            return inside;
+        }
         Stmt *block = stmt_block(lw->arena);
         in->phase = PHASE_START;
         vec_push(lw->arena, &block->list, nest(lw, in, leaf));

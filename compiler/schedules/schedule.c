@@ -469,7 +469,7 @@ bool schedule_reduce_lanes(Schedule *s, const char *stage, const char *axis,
                           "power of two and the innermost reduction loop)",
                           s->def->name, lanes, axis, stage);
     for (int i = 0; i + 1 < st->leaves.count; i++)
-        if (st->leaves.data[i]->is_reduce)
+        if (st->leaves.data[i]->is_reduce && st->leaves.data[i]->extent > 1)
             return diag_error(s->diag,
                               "schedule of %s: lanes over %s of %s need it "
                               "to be the only reduction loop",

@@ -54,8 +54,9 @@ bool schedule_compute_at(Schedule *s, const char *stage, const char *at,
 bool schedule_set_scope(Schedule *s, const char *stage, Scope scope);
 /* Storage of a buffer; all stages see it. */
 bool schedule_pack(Schedule *s, const char *buffer, Layout layout);
-/* Sums in `lanes` independent partial results over reduction axis `axis`
- * and combines them at the end. */
+/* Sums in `lanes` independent partial results over reduction axis `axis`,
+ * the innermost and the only one of several elements, and combines them at
+ * the end. */
 bool schedule_reduce_lanes(Schedule *s, const char *stage, const char *axis,
                            int lanes);
 /* Multiply-accumulate of the stage rounds once (needs a target with FMA). */
