@@ -25,6 +25,9 @@ typedef struct Contraction {
     int pixel_axis;  /* -1: none */
     int row_axis;    /* the next one outwards in memory; -1: none */
     bool transposed; /* the output is contiguous along the pixels */
+    bool panels_outside;
+    const char *deepest; /* reduction loop around what is unrolled, or NULL */
+    int64_t unroll;
     Tile tile;
     int64_t block; /* of channels under a window; 0: none */
     const Expr *data, *weights;
@@ -300,8 +303,9 @@ static bool order_accumulator(Look *look, Contraction *c)
     if (deepest->extent > unroll) {
         if (!schedule_split(s, name, deepest->name, unroll))
             return false;
-        names[count++] = deepest->outer->name;
+        names[count++] = c->deepest = deepest->outer->name;
         unrolled = deepest->inner->name;
+        c->unroll = unroll;
     }
     names[count++] = unrolled;
     if (row)
@@ -354,6 +358,20 @@ static bool cache_weights(Look *look, const Contraction *c, int64_t panel,
     return look_cache_operand(look, acc, w, v, at);
 }
 
+/* While the tiles of a panel run, the next panel is brought near; behind the
+ * last one lie the weights of what runs next. */
+static bool prefetch_weights(Look *look, const Contraction *c, int64_t panel,
+                             double depth)
+{
+    const Expr *w = c->weights;
+    if (!c->panels_outside || !c->deepest || !w->buffer->is_constant ||
+        w->outside)
+        return true;
+    return schedule_prefetch(look->s, c->acc->stage->name, w->buffer->name,
+                             c->deepest, (int64_t)depth * panel,
+                             c->unroll * panel);
+}
+
 typedef struct OuterLoop {
     const char *name;
     int64_t extent;
@@ -362,7 +380,7 @@ typedef struct OuterLoop {
 
 /* Orders the loops of the output stage. `attach` gets the loop in which a
  * tile is computed. */
-static bool order_output(Look *look, const Contraction *c, int64_t panel,
+static bool order_output(Look *look, Contraction *c, int64_t panel,
                          double depth, const char **attach)
 {
     Schedule *s = look->s;
@@ -398,8 +416,8 @@ static bool order_output(Look *look, const Contraction *c, int64_t panel,
      * read once. Few tiles leave the threads only the panels to share. */
     double weight_bytes = depth * (double)channels * 4;
     bool heavy = weight_bytes > 512 * 1024 && panels.extent >= 4;
-    bool panels_outside = heavy || rows * tiles.extent < 4;
-    if (panels_outside) {
+    c->panels_outside = heavy || rows * tiles.extent < 4;
+    if (c->panels_outside) {
         for (int i = count; i > 0; i--)
             loop[i] = loop[i - 1];
         loop[0] = panels;
@@ -496,7 +514,8 @@ bool template_contraction(Look *look, bool *fits)
         return false;
     const char *attach;
     if (!order_output(look, &c, panel, depth, &attach) ||
-        !cache_weights(look, &c, panel, depth))
+        !cache_weights(look, &c, panel, depth) ||
+        !prefetch_weights(look, &c, panel, depth))
         return false;
     return schedule_compute_at(s, acc->name, out->name, attach) &&
            schedule_set_scope(s, acc->name, SCOPE_REGISTER) &&

@@ -62,6 +62,13 @@ bool schedule_reduce_lanes(Schedule *s, const char *stage, const char *axis,
 /* Multiply-accumulate of the stage rounds once (needs a target with FMA). */
 bool schedule_contract(Schedule *s, const char *stage);
 
+/* While `stage` runs through reduction loop `axis`, of which an iteration
+ * reads `step` elements of `buffer` one after the other, the lines that lie
+ * `ahead` elements on are brought near. When other loops come back to the
+ * same elements, each time a share of them. Changes no value. */
+bool schedule_prefetch(Schedule *s, const char *stage, const char *buffer,
+                       const char *axis, int64_t ahead, int64_t step);
+
 /* Elementary functions of all stages expand with fused multiply-adds. */
 bool schedule_fused_math(Schedule *s);
 
