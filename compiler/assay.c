@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "codegen/codegen.h"
 #include "evaluate.h"
+#include "import/export.h"
 #include "import/onnx.h"
 #include "ops/op.h"
 #include "passes/passes.h"
@@ -51,6 +52,11 @@ void assay_free(AssayCompiler *c)
     arena_free(c->arena);
 }
 
+Arena *assay_arena(AssayCompiler *compiler)
+{
+    return compiler->arena;
+}
+
 const char *assay_errors(const AssayCompiler *compiler)
 {
     AssayCompiler *c = (AssayCompiler *)compiler;
@@ -78,19 +84,63 @@ static void add_timing(AssayCompiler *c, const char *phase, double start)
             (AssayTiming){phase, now() - start, 0, 0};
 }
 
-bool assay_load_onnx(AssayCompiler *c, const char *path, const AssayDim *dims,
-                     int dim_count)
+bool assay_load_onnx(AssayCompiler *c, const char *path, const AssayLoad *load)
 {
+    static const AssayLoad nothing = {0};
     double start = now();
-    ImportDim *bound = ARENA_ARRAY(c->arena, ImportDim, dim_count + 1);
-    for (int i = 0; i < dim_count; i++)
-        bound[i] = (ImportDim){dims[i].name, dims[i].value};
+    load = load ? load : &nothing;
+    ImportDim *dims = ARENA_ARRAY(c->arena, ImportDim, load->dim_count + 1);
+    for (int i = 0; i < load->dim_count; i++)
+        dims[i] = (ImportDim){load->dims[i].name, load->dims[i].value};
+    ImportBind *binds =
+        ARENA_ARRAY(c->arena, ImportBind, load->bind_count + 1);
+    for (int i = 0; i < load->bind_count; i++)
+        binds[i] = (ImportBind){load->binds[i].name, load->binds[i].value};
+    ImportOptions options = {dims, load->dim_count, binds, load->bind_count};
     c->diag->file = arena_strdup(c->arena, path);
-    c->source =
-        onnx_import(c->arena, c->diag, ops_builtin(), path, bound, dim_count);
+    c->source = onnx_import(c->arena, c->diag, ops_builtin(), path, &options);
     c->graph = c->source ? graph_copy(c->arena, c->source) : NULL;
     add_timing(c, "import", start);
     return c->graph != NULL;
+}
+
+const Array *assay_read_tensor(AssayCompiler *c, const char *path)
+{
+    return onnx_read_tensor(c->arena, c->diag, path);
+}
+
+/* Follows a wanted value back to the inputs it is computed from; what needs
+ * no more than a tensor's type is no reason to bind that tensor. */
+static void want(AssayCompiler *c, const Tensor *t, bool *seen,
+                 const char **names, int *count)
+{
+    if (seen[t->id] || t->value)
+        return;
+    seen[t->id] = true;
+    if (t->is_input)
+        names[(*count)++] = t->name;
+    if (!t->producer || t->producer->op->traits & OP_TYPE_ONLY)
+        return;
+    for (int i = 0; i < t->producer->inputs.count; i++)
+        if (t->producer->inputs.data[i])
+            want(c, t->producer->inputs.data[i], seen, names, count);
+}
+
+int assay_wanted_inputs(AssayCompiler *c, const char *const **names)
+{
+    const Graph *g = c->graph;
+    *names = NULL;
+    if (!g)
+        return 0;
+    bool *seen = ARENA_ARRAY(c->arena, bool, g->next_id + 1);
+    const char **list =
+        ARENA_ARRAY(c->arena, const char *, g->inputs.count + 1);
+    int count = 0;
+    for (int i = 0; i < g->tensors.count; i++)
+        if (g->tensors.data[i]->is_wanted)
+            want(c, g->tensors.data[i], seen, list, &count);
+    *names = list;
+    return count;
 }
 
 bool assay_build(AssayCompiler *c, const char *name,
@@ -108,6 +158,14 @@ bool assay_build(AssayCompiler *c, const char *name,
 const Graph *assay_source_graph(const AssayCompiler *c)
 {
     return c->source;
+}
+
+bool assay_export_onnx(AssayCompiler *c, const char *path)
+{
+    if (!c->source)
+        return diag_error(c->diag, "no model is loaded");
+    return onnx_export(c->diag, c->options.stop_after ? c->graph : c->source,
+                       path);
 }
 
 static bool run_passes(AssayCompiler *c)

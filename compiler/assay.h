@@ -41,18 +41,41 @@ struct Program;
 
 AssayCompiler *assay_new(void);
 void assay_free(AssayCompiler *compiler);
+/* Memory that lives as long as the compiler. */
+Arena *assay_arena(AssayCompiler *compiler);
 /* All messages so far, one a line, or "". */
 const char *assay_errors(const AssayCompiler *compiler);
 
-/* Reads an ONNX file. `dims` binds named dimensions. */
+/* A value that makes an input a constant. */
+typedef struct AssayBind {
+    const char *name;
+    const Array *value; /* must outlive the compiler */
+} AssayBind;
+
+typedef struct AssayLoad {
+    const AssayDim *dims; /* values of named dimensions */
+    int dim_count;
+    const AssayBind *binds;
+    int bind_count;
+} AssayLoad;
+
+/* Reads an ONNX file. `load` may be NULL. */
 bool assay_load_onnx(AssayCompiler *compiler, const char *path,
-                     const AssayDim *dims, int dim_count);
+                     const AssayLoad *load);
+/* A serialized TensorProto (.pb), as ONNX's test data are; or NULL. */
+const Array *assay_read_tensor(AssayCompiler *compiler, const char *path);
+/* After a compilation that failed: the inputs whose values decide shapes,
+ * which have to be bound. Their number; the names are the compiler's. */
+int assay_wanted_inputs(AssayCompiler *compiler, const char *const **names);
 /* Takes a graph made with graph/graph.h; `build` fills an empty one. */
 bool assay_build(AssayCompiler *compiler, const char *name,
                  bool (*build)(struct Graph *g, void *user), void *user);
 /* The graph as loaded, before any pass: what the reference evaluates. */
 const struct Graph *assay_source_graph(const AssayCompiler *compiler);
 
+/* Writes the graph as an ONNX model: as loaded, or, after a compilation with
+ * `stop_after`, as it was then. */
+bool assay_export_onnx(AssayCompiler *compiler, const char *path);
 /* Runs passes, schedules and the memory plan. */
 bool assay_compile(AssayCompiler *compiler, const AssayOptions *options);
 const struct Graph *assay_graph(const AssayCompiler *compiler);

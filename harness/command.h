@@ -19,5 +19,6 @@ int cmd_check(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_profile(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
+int cmd_validate(int argc, char **argv);
 
 #endif

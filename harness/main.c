@@ -13,6 +13,8 @@ static const Command commands[] = {
     {"compile", "compile a model to an artifact", cmd_compile},
     {"infer", "run a model on your own arrays", cmd_infer},
     {"check", "compare an artifact with the reference", cmd_check},
+    {"validate", "conformance cases against their expected outputs",
+     cmd_validate},
     {"inspect", "look inside: graph, loops, trace, LLVM IR, assembly, ...",
      cmd_inspect},
     {"list", "models, operators, passes, targets, metrics", cmd_list},

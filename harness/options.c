@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "harness/common.h"
+#include "harness/npy.h"
 #include "suites/suite.h"
 
 void compile_options_init(CompileOptions *o)
@@ -110,6 +111,21 @@ static bool add_dim(CompileOptions *o, const char *text)
     return name != NULL;
 }
 
+static bool add_bind(CompileOptions *o, const char *text)
+{
+    const char *equals = strchr(text, '=');
+    if (!equals || equals == text) {
+        bad_input("--bind %s: give NAME=FILE", text);
+        return false;
+    }
+    if (o->bind_count == MAX_LIST) {
+        bad_input("more than %d of --bind", MAX_LIST);
+        return false;
+    }
+    o->binds[o->bind_count++] = text;
+    return inputs_are_distinct(o->binds, o->bind_count);
+}
+
 /* --mode and -O set the same thing: the last of several would win over what
  * was meant, or half of both would hold. */
 static bool take_mode(CompileOptions *o)
@@ -158,6 +174,8 @@ static bool take(CompileOptions *o, int code, const char *value)
         return compile_options_set_mode(o, value);
     case OPT_DIM:
         return add_dim(o, value);
+    case OPT_BIND:
+        return add_bind(o, value);
     case OPT_SCHEDULE:
         o->assay.naive = !strcmp(value, "naive");
         if (!o->assay.naive && strcmp(value, "default")) {
@@ -235,11 +253,44 @@ static bool open_suite_model(AssayCompiler *compiler, const char *text)
     if (job.model->build)
         return assay_build(compiler, job.model->name, build_suite_model, &job);
     AssayDim batch = {"N", job.params.batch};
+    AssayLoad load = {.dims = &batch, .dim_count = 1};
     Arena *arena = arena_new();
-    bool ok = assay_load_onnx(compiler, data_path(arena, job.model->onnx),
-                              &batch, 1);
+    bool ok =
+        assay_load_onnx(compiler, data_path(arena, job.model->onnx), &load);
     arena_free(arena);
     return ok;
+}
+
+static const Array *read_bind(AssayCompiler *compiler, const char *path)
+{
+    size_t length = strlen(path);
+    if (length > 3 && !strcmp(path + length - 3, ".pb"))
+        return assay_read_tensor(compiler, path);
+    Str error = {0};
+    const Array *value = npy_read(assay_arena(compiler), path, &error);
+    if (!value)
+        bad_input("--bind %s: %s", path, str_text(&error));
+    str_free(&error);
+    return value;
+}
+
+/* What is bound is said: it is no input of the artifact any more. */
+static bool open_onnx(AssayCompiler *compiler, const char *model,
+                      const CompileOptions *o)
+{
+    AssayBind binds[MAX_LIST];
+    for (int i = 0; i < o->bind_count; i++) {
+        const char *equals = strchr(o->binds[i], '=');
+        Arena *arena = assay_arena(compiler);
+        binds[i].name =
+            arena_strndup(arena, o->binds[i], (size_t)(equals - o->binds[i]));
+        binds[i].value = read_bind(compiler, equals + 1);
+        if (!binds[i].value)
+            return false;
+        fprintf(stderr, "bound %s to %s\n", binds[i].name, equals + 1);
+    }
+    AssayLoad load = {o->dims, o->dim_count, binds, o->bind_count};
+    return assay_load_onnx(compiler, model, &load);
 }
 
 bool open_model(AssayCompiler *compiler, const char *model,
@@ -252,10 +303,14 @@ bool open_model(AssayCompiler *compiler, const char *model,
                   model, model);
         return false;
     }
+    if (suite_is_name(model) && o->bind_count) {
+        bad_input("%s: --bind is for ONNX files", model);
+        return false;
+    }
     if (suite_is_name(model))
         ok = open_suite_model(compiler, model);
     else
-        ok = assay_load_onnx(compiler, model, o->dims, o->dim_count);
+        ok = open_onnx(compiler, model, o);
     if (!ok)
         fputs(assay_errors(compiler), stderr);
     return ok;

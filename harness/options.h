@@ -16,7 +16,8 @@ typedef struct CompileOptions {
     /* What `assay` points to. */
     const char *disabled[MAX_LIST], *no_fuse[MAX_LIST];
     AssayDim dims[MAX_LIST];
-    int disabled_count, no_fuse_count, dim_count;
+    const char *binds[MAX_LIST]; /* NAME=FILE */
+    int disabled_count, no_fuse_count, dim_count, bind_count;
 } CompileOptions;
 
 /* Codes of the long options; single letters stand for themselves. */
@@ -24,6 +25,7 @@ enum {
     OPT_TARGET = 1000,
     OPT_MODE,
     OPT_DIM,
+    OPT_BIND,
     OPT_SCHEDULE,
     OPT_DISABLE,
     OPT_NO_FUSE,
@@ -40,6 +42,7 @@ enum {
     {"target", required_argument, NULL, OPT_TARGET},                          \
         {"mode", required_argument, NULL, OPT_MODE},                          \
         {"dim", required_argument, NULL, OPT_DIM},                            \
+        {"bind", required_argument, NULL, OPT_BIND},                          \
         {"schedule", required_argument, NULL, OPT_SCHEDULE},                  \
         {"disable", required_argument, NULL, OPT_DISABLE},                    \
         {"no-fuse", required_argument, NULL, OPT_NO_FUSE},                    \
@@ -60,6 +63,9 @@ enum {
     "  -O N                0, 1 or 2 (default)\n"                             \
     "  --schedule naive    plain loops instead of the templates\n"            \
     "  --dim NAME=VALUE    a named dimension of an ONNX file, as N=1\n"       \
+    "  --bind NAME=FILE    the value (.npy or .pb) of an input of an ONNX\n"  \
+    "                      file that decides shapes: a constant from then\n"  \
+    "                      on; may be repeated\n"                             \
     "  --disable PASS      leave a pass out; may be repeated\n"               \
     "  --no-fuse NODE      keep a node out of fusion; may be repeated\n"      \
     "  --dump-after PASS   print the graph after a pass, or \"all\"\n"        \

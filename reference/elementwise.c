@@ -14,6 +14,46 @@ static double f_abs(double x, double a, double b)
     (void)a, (void)b;
     return fabs(x);
 }
+static double f_acos(double x, double a, double b)
+{
+    (void)a, (void)b;
+    return acos(x);
+}
+static double f_acosh(double x, double a, double b)
+{
+    (void)a, (void)b;
+    return acosh(x);
+}
+static double f_asin(double x, double a, double b)
+{
+    (void)a, (void)b;
+    return asin(x);
+}
+static double f_asinh(double x, double a, double b)
+{
+    (void)a, (void)b;
+    return asinh(x);
+}
+static double f_atan(double x, double a, double b)
+{
+    (void)a, (void)b;
+    return atan(x);
+}
+static double f_atanh(double x, double a, double b)
+{
+    (void)a, (void)b;
+    return atanh(x);
+}
+static double f_cosh(double x, double a, double b)
+{
+    (void)a, (void)b;
+    return cosh(x);
+}
+static double f_sinh(double x, double a, double b)
+{
+    (void)a, (void)b;
+    return sinh(x);
+}
 static double f_ceil(double x, double a, double b)
 {
     (void)a, (void)b;
@@ -183,6 +223,14 @@ typedef struct UnaryRow {
 
 static const UnaryRow unary_rows[] = {
     {"Abs", f_abs, 0, 0, NULL},
+    {"Acos", f_acos, 0, 0, NULL},
+    {"Acosh", f_acosh, 0, 0, NULL},
+    {"Asin", f_asin, 0, 0, NULL},
+    {"Asinh", f_asinh, 0, 0, NULL},
+    {"Atan", f_atan, 0, 0, NULL},
+    {"Atanh", f_atanh, 0, 0, NULL},
+    {"Cosh", f_cosh, 0, 0, NULL},
+    {"Sinh", f_sinh, 0, 0, NULL},
     {"Ceil", f_ceil, 0, 0, NULL},
     {"Celu", f_celu, 1, 0, NULL},
     {"Cos", f_cos, 0, 0, NULL},

@@ -95,5 +95,6 @@ bool ref_range(RefCall *call);
 bool ref_resize(RefCall *call);
 bool ref_dequantize(RefCall *call);
 bool ref_quantize(RefCall *call);
+bool ref_loss(RefCall *call);
 
 #endif

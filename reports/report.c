@@ -1,438 +1,268 @@
-/* The page: for each machine and configuration the newest run as a table,
- * then plots of latency, arena and accuracy by commit. Plots are SVG files
- * beside the page; their colours read on white and on black. */
+/* A page is made in memory, with marks for its plots; then gnuplot draws all
+ * of them at once, and the whole is written. */
 #include "reports/report.h"
 
+#include <ctype.h>
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/process.h"
 #include "base/replace.h"
-#include "reports/data.h"
+#include "reports/html.h"
+#include "reports/page.h"
+
+/* Histories of one machine and configuration, one a suite. */
+typedef struct RunSet {
+    const History *const *histories;
+    int count;
+    const char *file; /* its page */
+    Judged **judged;
+} RunSet;
 
 typedef struct Report {
     Arena *arena;
     const char *scripts, *out;
-    Str page;
-    Str *error;
+    ReportData data;
+    Vec(RunSet) sets;
+    Str style, script; /* of every page */
+    Str *notes, *error;
 } Report;
 
-/* ---- text ------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------ */
 
-static void add_escaped(Str *page, const char *text)
+static bool read_part(Report *r, const char *name, Str *text)
 {
-    for (; *text; text++)
-        switch (*text) {
-        case '<':
-            str_add(page, "&lt;");
-            break;
-        case '>':
-            str_add(page, "&gt;");
-            break;
-        case '&':
-            str_add(page, "&amp;");
-            break;
-        case '"':
-            str_add(page, "&quot;");
-            break;
-        default:
-            str_add_bytes(page, text, 1);
-        }
+    const char *path = arena_printf(r->arena, "%s/%s", r->scripts, name);
+    FILE *file = fopen(path, "rbe");
+    if (!file) {
+        str_addf(r->error, "cannot read %s: %s\n", path, strerror(errno));
+        return false;
+    }
+    char block[4096];
+    size_t size;
+    while ((size = fread(block, 1, sizeof block, file)))
+        str_add_bytes(text, block, size);
+    fclose(file);
+    return true;
 }
 
-static void add_cell(Str *page, const char *text)
+static bool write_page(Report *r, const char *name, const Str *text)
 {
-    str_add(page, "<td>");
-    add_escaped(page, text);
-    str_add(page, "</td>");
-}
-
-/* "-" for what was not measured. */
-static const char *scaled(Report *r, double value, double unit,
-                          const char *format)
-{
-    if (isnan(value))
-        return "-";
-    char text[64];
-    snprintf(text, sizeof text, format, value / unit);
-    return arena_strdup(r->arena, text);
-}
-
-static bool write_text(Report *r, const char *path, const Str *text)
-{
+    const char *path = arena_printf(r->arena, "%s/%s", r->out, name);
     bool ok = replace_file(path, str_text(text), text->length);
     if (!ok)
         str_addf(r->error, "cannot write %s: %s\n", path, strerror(errno));
     return ok;
 }
 
-/* ---- plots ------------------------------------------------------------ */
-
-/* What a trend shows: one number of a row, for some modes. */
-typedef struct Trend {
-    const char *name, *title, *unit;
-    const char *key;
-    double scale;         /* divides the number */
-    const char *modes[2]; /* lines a model; NULL: none */
-    bool one_model;       /* a plot for each model, or all in one */
-} Trend;
-
-static const Trend trends[] = {
-    {"latency",
-     "latency (median)",
-     "ms",
-     "p50",
-     1e-3,
-     {"fused", "unfused"},
-     true},
-    {"arena",
-     "arena, fused",
-     "MiB",
-     "arena_bytes",
-     1 << 20,
-     {"fused", NULL},
-     false},
-    {"accuracy", "top-1, fused", "%", "top1", 1e-2, {"fused", NULL}, false},
-    {"map50", "mAP50, fused", "%", "map50", 1e-2, {"fused", NULL}, false},
-};
-enum { TREND_COUNT = sizeof trends / sizeof trends[0] };
-
-/* A table for gnuplot: number, commit, then a column a line. Counts the
- * values; a plot of none is not drawn. */
-static int add_trend_table(Str *table, const Series *s, const Trend *trend,
-                           const char *const *models, int model_count)
+static void add_head(Report *r, Str *out, const char *title)
 {
-    str_add(table, "run commit");
-    for (int m = 0; m < model_count; m++)
-        for (int k = 0; k < 2 && trend->modes[k]; k++)
-            str_addf(table, " \"%s\"",
-                     trend->one_model ? trend->modes[k] : models[m]);
-    str_add(table, "\n");
-    int values = 0;
-    for (int i = 0; i < s->runs.count; i++) {
-        const ReportRun *run = &s->runs.data[i];
-        str_addf(table, "%d \"%.7s\"", i + 1, run->commit);
-        for (int m = 0; m < model_count; m++)
-            for (int k = 0; k < 2 && trend->modes[k]; k++) {
-                const json_t *row =
-                    data_find_row(run, models[m], trend->modes[k]);
-                double value = data_number(row, trend->key);
-                if (isnan(value)) {
-                    str_add(table, " ?");
-                } else {
-                    str_addf(table, " %.9g", value / trend->scale);
-                    values++;
-                }
-            }
-        str_add(table, "\n");
-    }
-    return values;
+    str_add(out,
+            "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" "
+            "lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+            "<meta name=\"viewport\" content=\"width=device-width, "
+            "initial-scale=1\"/>\n"
+            "<meta name=\"color-scheme\" content=\"light dark\"/>\n<title>");
+    html_add_short(out, title, 100);
+    str_addf(out, "</title>\n<style>\n%s</style>\n</head>\n<body>\n",
+             str_text(&r->style));
 }
 
-/* "err" bars of the newest run: number, model, ratio, low, high. */
-static int add_ratio_table(Str *table, const Series *s)
+static void add_foot(Report *r, Str *out)
 {
-    const ReportRun *run = &s->runs.data[s->runs.count - 1];
-    int rows = 0;
-    for (int i = 0; i < s->models.count; i++) {
-        const json_t *row = data_find_ratio(run, s->models.data[i]);
-        if (!row || isnan(data_number(row, "ratio")))
-            continue;
-        str_addf(table, "%d \"%s\" %.6g %.6g %.6g\n", ++rows,
-                 s->models.data[i], data_number(row, "ratio"),
-                 data_number(row, "low"), data_number(row, "high"));
-    }
-    return rows;
+    str_addf(out, "<script>\n%s</script>\n</body>\n</html>\n",
+             str_text(&r->script));
 }
 
-/* Runs a script of reports/ over a table; the SVG goes to OUT/NAME.svg. */
-static bool draw(Report *r, const char *script, const char *name,
-                 const Str *table, const char *title, const char *unit)
-{
-    const char *data = arena_printf(r->arena, "%s/%s.dat", r->out, name);
-    const char *svg = arena_printf(r->arena, "%s/%s.svg", r->out, name);
-    /* A plot that fails leaves the former one. */
-    const char *drawn =
-        arena_printf(r->arena, "%s.%ld.tmp", svg, (long)getpid());
-    if (!write_text(r, data, table))
-        return false;
-    cleanup_add_path(drawn);
-    /* Arguments, not text in the script: names may hold anything. */
-    const char *const argv[] = {
-        "gnuplot", "-c",  arena_printf(r->arena, "%s/%s", r->scripts, script),
-        data,      drawn, title,
-        unit,      NULL};
-    Str err = {0};
-    bool ok = process_ok(argv, &err);
-    if (!ok)
-        str_addf(r->error, "gnuplot %s: %s\n", script, str_text(&err));
-    str_free(&err);
-    if (ok && rename(drawn, svg)) {
-        str_addf(r->error, "cannot write %s: %s\n", svg, strerror(errno));
-        ok = false;
-    }
-    if (!ok)
-        unlink(drawn);
-    cleanup_forget_path(drawn);
-    return ok;
-}
+/* ---- run sets --------------------------------------------------------- */
 
-static void add_figure(Report *r, const char *name, const char *title)
+/* A name of letters, digits and ".-_" that no set before has. */
+static const char *file_name(Report *r, const History *h)
 {
-    str_addf(&r->page, "<figure><img src=\"%s.svg\" alt=\"", name);
-    add_escaped(&r->page, title);
-    str_add(&r->page, "\" loading=\"lazy\"><figcaption>");
-    add_escaped(&r->page, title);
-    str_add(&r->page, "</figcaption></figure>\n");
-}
-
-static bool add_trend(Report *r, const Series *s, const Trend *trend,
-                      const char *const *models, int count, const char *name,
-                      const char *title)
-{
-    Str table = {0};
-    bool ok = true;
-    if (add_trend_table(&table, s, trend, models, count)) {
-        ok = draw(r, "trend.gp", name, &table, title, trend->unit);
-        add_figure(r, name, title);
-    }
-    str_free(&table);
-    return ok;
-}
-
-static bool add_plots(Report *r, const Series *s, int number)
-{
-    Str table = {0};
-    bool ok = true;
-    str_add(&r->page, "<div class=\"plots\">\n");
-    if (add_ratio_table(&table, s)) {
-        const char *name = arena_printf(r->arena, "s%d-fusion", number);
-        const char *title = "fused over unfused, newest run";
-        ok = draw(r, "ratio.gp", name, &table, title, "times faster");
-        add_figure(r, name, title);
-    }
-    str_free(&table);
-    for (int t = 0; ok && t < TREND_COUNT; t++) {
-        const Trend *trend = &trends[t];
-        const char *stem =
-            arena_printf(r->arena, "s%d-%s", number, trend->name);
-        if (!trend->one_model) {
-            ok = add_trend(r, s, trend, s->models.data, s->models.count, stem,
-                           trend->title);
-            continue;
+    char *name = arena_printf(r->arena, "%.80s-%.80s", h->machine, h->config);
+    for (char *c = name; *c; c++)
+        if (!isalnum((unsigned char)*c) && !strchr(".-_", *c))
+            *c = '_';
+    const char *file = arena_printf(r->arena, "%s.html", name);
+    for (int copy = 2, i = 0; i < r->sets.count; i++)
+        if (!strcmp(r->sets.data[i].file, file)) {
+            file = arena_printf(r->arena, "%s-%d.html", name, copy++);
+            i = -1;
         }
-        for (int m = 0; ok && m < s->models.count; m++)
-            ok = add_trend(r, s, trend, &s->models.data[m], 1,
-                           arena_printf(r->arena, "%s-%d", stem, m),
-                           arena_printf(r->arena, "%s: %s", s->models.data[m],
-                                        trend->title));
+    return file;
+}
+
+static void find_sets(Report *r)
+{
+    for (int i = 0; i < r->data.histories.count;) {
+        History *const *first = &r->data.histories.data[i];
+        RunSet set = {.histories = (const History *const *)first};
+        while (
+            i < r->data.histories.count &&
+            !strcmp(r->data.histories.data[i]->machine, (*first)->machine) &&
+            !strcmp(r->data.histories.data[i]->config, (*first)->config)) {
+            set.count++;
+            i++;
+        }
+        set.judged = ARENA_ARRAY(r->arena, Judged *, set.count);
+        set.file = file_name(r, *first);
+        vec_push(r->arena, &r->sets, set);
     }
-    str_add(&r->page, "</div>\n");
-    return ok;
+    if (r->sets.count == 1)
+        r->sets.data[0].file = "index.html";
 }
 
-/* ---- page ------------------------------------------------------------- */
-
-static const char page_head[] =
-    "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-    "<meta name=\"viewport\" content=\"width=device-width, "
-    "initial-scale=1\">\n"
-    "<meta name=\"color-scheme\" content=\"light dark\">\n"
-    "<title>Assay: results</title>\n<style>\n"
-    ":root { color-scheme: light dark; }\n"
-    "body { font: 16px/1.5 system-ui, sans-serif; max-width: 75rem;\n"
-    "  margin: 0 auto; padding: 1rem; }\n"
-    ".scroll { overflow-x: auto; }\n"
-    "table { border-collapse: collapse; font-variant-numeric: "
-    "tabular-nums; }\n"
-    "th, td { padding: .25rem .75rem; text-align: right; white-space: "
-    "nowrap;\n"
-    "  border-bottom: 1px solid #8886; }\n"
-    "th:first-child, td:first-child, th:nth-child(2), td:nth-child(2)\n"
-    "  { text-align: left; }\n"
-    ".bad { color: #d33; font-weight: 600; }\n"
-    ".plots { display: grid; gap: 1rem;\n"
-    "  grid-template-columns: repeat(auto-fit, minmax(min(100%, 28rem), "
-    "1fr)); }\n"
-    "figure { margin: 0; }\nimg { width: 100%; height: auto; }\n"
-    "figcaption { font-size: .875rem; opacity: .75; }\n"
-    "dt { font-weight: 600; } dd { margin: 0 0 .5rem; overflow-wrap: "
-    "anywhere; }\n"
-    "</style>\n</head>\n<body>\n<h1>Assay: results</h1>\n";
-
-static void add_result_row(Report *r, const ReportRun *run, const json_t *row)
+static const char *set_title(Report *r, const RunSet *set)
 {
-    const char *model = data_text(row, "model");
-    const char *mode = data_text(row, "mode");
-    const char *status = data_text(row, "status");
-    const json_t *ratio =
-        strcmp(mode, "fused") ? NULL : data_find_ratio(run, model);
-    double bound = data_number(row, "arena_bound");
-    Str *page = &r->page;
-    str_add(page, "<tr>");
-    add_cell(page, model);
-    add_cell(page, mode);
-    add_cell(page, scaled(r, data_number(row, "p50"), 1e-3, "%.3g ms"));
-    add_cell(page, scaled(r, data_number(row, "p99"), 1e-3, "%.3g ms"));
-    add_cell(page, ratio ? arena_printf(r->arena, "%.2f [%.2f, %.2f]",
-                                        data_number(ratio, "ratio"),
-                                        data_number(ratio, "low"),
-                                        data_number(ratio, "high"))
-                         : "");
-    add_cell(page,
-             scaled(r, data_number(row, "arena_bytes"), 1 << 20, "%.2f MiB"));
-    add_cell(
-        page,
-        scaled(r, data_number(row, "arena_bytes") / (bound > 0 ? bound : NAN),
-               1, "%.2f"));
-    add_cell(page,
-             scaled(r, data_number(json_object_get(row, "check"), "max_error"),
-                    1, "%.1e"));
-    bool boxes = json_is_number(json_object_get(row, "map50"));
-    add_cell(page, scaled(r, data_number(row, boxes ? "map50" : "top1"), 1e-2,
-                          boxes ? "mAP50 %.2f %%" : "top-1 %.2f %%"));
-    add_cell(page, scaled(r, data_number(row, "peak_share"), 1e-2, "%.0f %%"));
-    str_add(page, strcmp(status, "ok") ? "<td class=\"bad\">" : "<td>");
-    add_escaped(page, status);
-    str_add(page, "</td></tr>\n");
+    return arena_printf(r->arena, "%s on %s", set->histories[0]->config,
+                        set->histories[0]->machine);
 }
 
-static void add_table(Report *r, const Series *s)
+/* ---- pages ------------------------------------------------------------ */
+
+static void add_sections(Page *p, const Judged *j, bool first)
 {
-    const ReportRun *run = &s->runs.data[s->runs.count - 1];
-    str_add(&r->page,
-            "<div class=\"scroll\"><table>\n<tr><th>model</th><th>mode</th>"
-            "<th>p50</th><th>p99</th><th>fused/unfused</th><th>arena</th>"
-            "<th>/bound</th><th>error</th><th>accuracy</th><th>peak</th>"
-            "<th>status</th></tr>\n");
-    size_t i;
-    json_t *row;
-    json_array_foreach(json_object_get(run->root, "results"), i, row)
-    {
-        add_result_row(r, run, row);
-    }
-    str_add(&r->page, "</table></div>\n");
+    page_add_overview(p, j, first);
+    page_add_changes(p, j);
+    page_add_trends(p, j);
+    page_add_comparisons(p, j);
+    page_add_accuracy(p, j);
+    page_add_roofline(p, j);
+    page_add_kernels(p, j);
+    page_add_models(p, j);
 }
 
-static int compare_steps(const void *a, const void *b)
+static void add_notes(Report *r, Str *out)
 {
-    double x = data_number(*(json_t *const *)a, "seconds");
-    double y = data_number(*(json_t *const *)b, "seconds");
-    return (x < y) - (x > y);
-}
-
-/* Where a model's time goes: the slowest steps of its fused build. */
-static void add_steps(Report *r, const json_t *row)
-{
-    enum { SHOWN = 20 };
-    const json_t *steps = json_object_get(row, "steps");
-    size_t count = json_array_size(steps);
-    if (!count)
+    if (!r->notes->length)
         return;
-    json_t **sorted = ARENA_ARRAY(r->arena, json_t *, count);
-    double total = 0;
-    for (size_t i = 0; i < count; i++) {
-        sorted[i] = json_array_get(steps, i);
-        total += data_number(sorted[i], "seconds");
+    str_add(out, "<section id=\"notes\"><h2>Left out</h2>\n<p class=\"note\">"
+                 "Files and fields that are not as they should be.</p>\n"
+                 "<ul class=\"notes\">\n");
+    const char *at = str_text(r->notes);
+    while (*at) {
+        size_t length = strcspn(at, "\n");
+        str_add(out, "<li>");
+        html_add(out, arena_strndup(r->arena, at, length));
+        str_add(out, "</li>\n");
+        at += length + (at[length] == '\n');
     }
-    qsort(sorted, count, sizeof(json_t *), compare_steps);
-    str_add(&r->page, "<details><summary>");
-    add_escaped(&r->page, data_text(row, "model"));
-    str_addf(&r->page, ": slowest of %zu kernel calls</summary>", count);
-    str_add(&r->page, "<div class=\"scroll\"><table>\n<tr><th>kernel</th>"
-                      "<th>first node</th><th>time</th><th>share</th>"
-                      "<th>GFLOP/s</th><th>peak</th></tr>\n");
-    double peak = data_number(row, "fma_gflops");
-    for (size_t i = 0; i < count && i < SHOWN; i++) {
-        double seconds = data_number(sorted[i], "seconds");
-        double rate = data_number(sorted[i], "flops") / seconds * 1e-9;
-        str_add(&r->page, "<tr>");
-        add_cell(&r->page, data_text(sorted[i], "kernel"));
-        add_cell(&r->page, data_text(sorted[i], "node"));
-        add_cell(&r->page, scaled(r, seconds, 1e-6, "%.1f us"));
-        add_cell(&r->page, scaled(r, seconds / total, 1e-2, "%.1f %%"));
-        add_cell(&r->page, scaled(r, rate, 1, "%.1f"));
-        add_cell(&r->page, scaled(r, rate / peak, 1e-2, "%.0f %%"));
-        str_add(&r->page, "</tr>\n");
-    }
-    str_add(&r->page, "</table></div></details>\n");
+    str_add(out, "</ul></section>\n");
 }
 
-static void add_machine(Report *r, const ReportRun *run)
+static bool write_set(Report *r, RunSet *set)
 {
-    static const char *const keys[] = {"cpu",     "microcode", "governor",
-                                       "kernel",  "llvm",      "openblas_core",
-                                       "compiler"};
-    const json_t *machine = json_object_get(run->root, "machine");
-    const json_t *peak = json_object_get(run->root, "peak");
-    str_add(&r->page, "<details><summary>machine</summary><dl>\n");
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        str_addf(&r->page, "<dt>%s</dt><dd>", keys[i]);
-        add_escaped(&r->page, data_text(machine, keys[i]));
-        str_add(&r->page, "</dd>\n");
+    Arena *arena = arena_new();
+    Page page = {.arena = arena, .data = &r->data, .plots = plots_new(arena)};
+    for (int i = 0; i < set->count; i++)
+        set->judged[i] = judge(arena, &r->data, set->histories[i], r->notes);
+    /* Colours go by the order of the file, not of the verdicts. */
+    for (int i = 0; i < set->count; i++)
+        for (int c = 0; c < set->histories[i]->cases.count; c++)
+            if (!is_kernel_suite(set->histories[i]))
+                page_mode(&page, set->histories[i]->cases.data[c].mode);
+    const Judged *const *js = (const Judged *const *)set->judged;
+    page_add_top(&page, js, set->count);
+    for (int i = 0; i < set->count; i++)
+        page_add_failures(&page, js[i]);
+    str_add(&page.body, "\2"); /* where the links go */
+    for (int i = 0; i < set->count; i++)
+        add_sections(&page, js[i], i == 0);
+    page_add_machine(&page, js[0]);
+    if (r->notes->length)
+        str_add(&page.links, "<a href=\"#notes\">Left out</a>\n");
+    add_notes(r, &page.body);
+    bool ok = plots_draw(page.plots, r->scripts, r->error);
+    if (ok) {
+        Str out = {0};
+        add_head(r, &out, set_title(r, set));
+        const char *body = str_text(&page.body);
+        const char *mark = strchr(body, 2);
+        str_add_bytes(&out, body, (size_t)(mark - body));
+        str_addf(&out, "<nav>\n%s%s</nav>\n<main>\n",
+                 r->sets.count > 1 ? "<a href=\"index.html\">All</a>\n" : "",
+                 str_text(&page.links));
+        plots_fill(page.plots, mark + 1, &out);
+        str_add(&out, "</main>\n");
+        add_foot(r, &out);
+        ok = write_page(r, set->file, &out);
+        str_free(&out);
     }
-    str_addf(&r->page,
-             "<dt>f32 FMA peak</dt><dd>%s</dd>\n"
-             "<dt>memory read</dt><dd>%s</dd>\n</dl></details>\n",
-             scaled(r, data_number(peak, "fma_gflops"), 1, "%.0f GFLOP/s"),
-             scaled(r, data_number(peak, "read_gbps"), 1, "%.1f GB/s"));
-}
-
-static bool add_series(Report *r, const Series *s, int number)
-{
-    const ReportRun *run = &s->runs.data[s->runs.count - 1];
-    str_add(&r->page, "<section>\n<h2>");
-    add_escaped(&r->page, s->config);
-    str_add(&r->page, " on ");
-    add_escaped(&r->page, s->machine);
-    str_addf(&r->page, "</h2>\n<p>%d run%s; the newest is commit ",
-             s->runs.count, s->runs.count == 1 ? "" : "s");
-    add_escaped(&r->page, run->commit);
-    str_add(&r->page, ", ");
-    add_escaped(&r->page, run->time);
-    str_add(&r->page, ".</p>\n");
-    add_table(r, s);
-    for (int i = 0; i < s->models.count; i++)
-        add_steps(r, data_find_row(run, s->models.data[i], "fused"));
-    bool ok = add_plots(r, s, number);
-    add_machine(r, run);
-    str_add(&r->page, "</section>\n");
+    /* The index needs the counts. */
+    for (int i = 0; i < set->count; i++) {
+        judged_free(set->judged[i]);
+        set->judged[i] = arena_copy(r->arena, set->judged[i], sizeof(Judged));
+    }
+    plots_free(page.plots);
+    str_free(&page.body);
+    str_free(&page.links);
+    arena_free(arena);
     return ok;
 }
 
-static bool write_page(Report *r, const ReportData *data)
+static void add_card(Report *r, Str *out, const RunSet *set)
 {
-    str_add(&r->page, page_head);
-    str_add(&r->page,
-            "<p>fused/unfused: how many times faster fused is, with its "
-            "95 % interval. /bound: arena over its live-set lower bound. "
-            "error: largest difference from the reference, in units of the "
-            "output's rms. peak: share of the f32 FMA peak measured in the "
-            "same run.</p>\n");
-    for (int i = 0; i < data->series.count; i++)
-        if (!add_series(r, &data->series.data[i], i))
-            return false;
-    str_add(&r->page, "</body>\n</html>\n");
-    return write_text(r, arena_printf(r->arena, "%s/index.html", r->out),
-                      &r->page);
+    const History *h = set->histories[0];
+    const Run *run = &h->runs.data[history_newest(h)];
+    str_addf(out, "<li><a class=\"card\" href=\"%s\"><h2>", set->file);
+    html_add_short(out, h->config, 60);
+    str_add(out, "</h2>\n<p class=\"where\">");
+    html_add_short(out, h->machine, 80);
+    str_addf(out, "</p>\n<p>%d run%s, newest <code>", h->runs.count,
+             h->runs.count == 1 ? "" : "s");
+    html_add_short(out, format_commit(r->arena, run->commit, run->dirty), 12);
+    str_addf(out, "</code> of %s</p>\n", format_time(r->arena, run->time));
+    for (int i = 0; i < set->count; i++) {
+        if (set->count > 1) {
+            str_add(out, "<p class=\"suite\">");
+            html_add_short(out, set->histories[i]->suite, 40);
+            str_add(out, "</p>\n");
+        }
+        page_add_tiles(out, set->judged[i]);
+    }
+    str_add(out, "</a></li>\n");
+}
+
+static bool write_index(Report *r)
+{
+    Str out = {0};
+    add_head(r, &out, "Assay: results");
+    str_addf(&out,
+             "<header>\n<p class=\"brand\">Assay</p>\n<h1>Results</h1>\n"
+             "<p class=\"where\">%d machines and configurations</p>\n"
+             "</header>\n<main>\n<ul class=\"cards\">\n",
+             r->sets.count);
+    for (int i = 0; i < r->sets.count; i++)
+        add_card(r, &out, &r->sets.data[i]);
+    str_add(&out, "</ul>\n");
+    add_notes(r, &out);
+    str_add(&out, "</main>\n");
+    add_foot(r, &out);
+    bool ok = write_page(r, "index.html", &out);
+    str_free(&out);
+    return ok;
 }
 
 bool report_write(const char *results, const char *scripts, const char *out,
                   Str *notes, Str *error)
 {
-    Report r = {
-        .arena = arena_new(), .scripts = scripts, .out = out, .error = error};
-    ReportData data;
-    bool ok = data_read(r.arena, results, &data, notes, error);
-    ok = ok && write_page(&r, &data);
-    data_free(&data);
-    str_free(&r.page);
+    Report r = {.arena = arena_new(),
+                .scripts = scripts,
+                .out = out,
+                .notes = notes,
+                .error = error};
+    bool ok = read_part(&r, "page.css", &r.style) &&
+              read_part(&r, "page.js", &r.script) &&
+              data_read(r.arena, results, &r.data, notes, error);
+    if (ok)
+        find_sets(&r);
+    for (int i = 0; ok && i < r.sets.count; i++)
+        ok = write_set(&r, &r.sets.data[i]);
+    if (ok && r.sets.count > 1)
+        ok = write_index(&r);
+    str_free(&r.style);
+    str_free(&r.script);
     arena_free(r.arena);
     return ok;
 }

@@ -1,13 +1,18 @@
-/* Report: a static page with plots, from stored results alone. */
+/* Report: static pages with plots, from stored results alone. */
 #ifndef ASSAY_REPORTS_REPORT_H
 #define ASSAY_REPORTS_REPORT_H
+
+#include <stdbool.h>
 
 #include "base/arena.h"
 #include "base/str.h"
 
-/* Reads RESULTS/MACHINE/(all).json and writes OUT/index.html with its SVG
- * plots, drawn by gnuplot from the scripts in `scripts`. Files that are no
- * results of a known format are named in `notes`, and skipped. False with a
+/* Reads RESULTS/MACHINE/(all).json and writes a page for each machine and
+ * configuration into the folder `out`: index.html when there is one of them,
+ * else MACHINE-CONFIG.html, with an index.html over all. A page needs no
+ * other file. gnuplot draws the plots with the scripts of the folder
+ * `scripts`, which also holds the page's style. Files and fields that are
+ * not as they should be are named in `notes`, and left out. False with a
  * line in `error` when there is nothing to show or a file cannot be
  * written. */
 bool report_write(const char *results, const char *scripts, const char *out,

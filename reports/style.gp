@@ -1,20 +1,30 @@
-# Shared by all plots: greys and hues that read on white and on black, no
-# background of their own.
-set terminal svg size 640,360 dynamic enhanced font "sans-serif,14"
+# What all plots share. Colours stand for classes of the page's style (see
+# svg.h): 0x0000NN becomes class sNN, fNN or tNN, so that light and dark need
+# one plot only.
+#
+# Variables set before: width, height, left, right, top, bottom (pixels),
+# scripts (this folder).
+reset
+set terminal svg size width,height fixed noenhanced font "sans-serif,12"
 set encoding utf8
-grey = 0x808890
-set border 3 lc rgb grey
-set tics nomirror tc rgb grey
-set xtics tc rgb grey
-set ytics tc rgb grey
-set key outside top center horizontal tc rgb grey noenhanced
-set title tc rgb grey noenhanced
-set ylabel tc rgb grey
-set grid ytics lc rgb grey lw 0.4
-set linetype 1 lc rgb "#3b8fd6" lw 2 pt 7 ps 0.7
-set linetype 2 lc rgb "#e0742a" lw 2 pt 5 ps 0.7
-set linetype 3 lc rgb "#2ca58d" lw 2 pt 9 ps 0.8
-set linetype 4 lc rgb "#b565c8" lw 2 pt 11 ps 0.8
-set linetype 5 lc rgb "#c9a227" lw 2 pt 13 ps 0.8
-set linetype 6 lc rgb "#d64f6b" lw 2 pt 6 ps 0.8
-set linetype cycle 6
+axis = 1
+text = 2
+grid = 3
+bad = 4
+good = 5
+roof = 6
+faint = 7
+label = 8
+series(i) = 16 + i  # a line or points
+band(i) = 32 + i    # the spread around it
+set lmargin at screen left / real(width)
+set rmargin at screen 1 - right / real(width)
+set tmargin at screen 1 - top / real(height)
+set bmargin at screen bottom / real(height)
+set border 1 lc rgb axis
+set tics nomirror scale 0 tc rgb text noenhanced
+set xtics offset 0, 0.2
+set ytics offset 0.6, 0
+set grid ytics lc rgb grid, lc rgb grid
+set format "%g"
+unset key

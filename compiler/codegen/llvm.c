@@ -7,20 +7,29 @@
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Error.h>
+#include <llvm-c/ErrorHandling.h>
 #include <llvm-c/LLJIT.h>
 #include <llvm-c/Object.h>
 #include <llvm-c/Orc.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 
+#include "base/diag.h"
 #include "base/hash.h"
 #include "codegen/llvm.h"
 #include "runtime/abi.h"
 
 /* LLVM's list of targets is global; only those that Assay generates code
  * for. */
+static void on_fatal(const char *reason)
+{
+    die("LLVM: %s", reason);
+}
+
 static void initialize(void)
 {
+    /* By default it exits with code 1, which means a failed check here. */
+    LLVMInstallFatalErrorHandler(on_fatal);
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
@@ -43,9 +52,12 @@ static LLVMTargetMachineRef open_machine(const Target *target, char **error)
         LLVMCodeGenLevelAggressive, LLVMRelocPIC, LLVMCodeModelDefault);
 }
 
-/* LLVM's own loop and SLP vectorizers stay off: the schedule decides. */
+/* LLVM's own loop and SLP vectorizers stay off: the schedule decides. The
+ * option keeps a check of LLVM's own from ending the process where one more
+ * round would have combined further. */
 static const char *const pipeline =
-    "function(sroa,early-cse<memssa>,simplifycfg,instcombine,"
+    "function(sroa,early-cse<memssa>,simplifycfg,"
+    "instcombine<no-verify-fixpoint>,"
     "loop-mssa(licm),early-cse<memssa>,simplifycfg)";
 
 /* Verifies and optimizes; NULL, or a message to free with LLVM. */

@@ -44,6 +44,8 @@ struct Tensor {
     const Array *value; /* constants only */
     Vec(Node *) users;  /* a node appears once a use */
     bool is_input, is_output;
+    /* A type rule asked for its value, which is not known. */
+    bool is_wanted;
     Vec(const char *) sources;
     Layout layout; /* count 0 until the layout pass chose one */
     /* Lies in the storage of that tensor (which may lie in another), where

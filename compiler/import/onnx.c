@@ -26,8 +26,7 @@ typedef struct Reader {
     Importer in;
     const Onnx__ModelProto *model;
     const Onnx__GraphProto *proto;
-    const ImportDim *dims;
-    int dim_count;
+    ImportOptions options;
     Vec(const char *) dim_names; /* of the model's inputs */
     const OpTable *ops;
     Map tensors; /* by name in the file */
@@ -105,9 +104,9 @@ static bool read_initializers(Reader *r)
 /* From the command line. */
 static const ImportDim *find_bound(const Reader *r, const char *name)
 {
-    for (int i = 0; i < r->dim_count; i++)
-        if (strcmp(r->dims[i].name, name) == 0)
-            return &r->dims[i];
+    for (int i = 0; i < r->options.dim_count; i++)
+        if (strcmp(r->options.dims[i].name, name) == 0)
+            return &r->options.dims[i];
     return NULL;
 }
 
@@ -182,6 +181,50 @@ static bool read_input_type(Reader *r, const Onnx__ValueInfoProto *proto,
     return ok;
 }
 
+static const ImportBind *find_bind(const Reader *r, const char *name)
+{
+    for (int i = 0; i < r->options.bind_count; i++)
+        if (strcmp(r->options.binds[i].name, name) == 0)
+            return &r->options.binds[i];
+    return NULL;
+}
+
+/* Element type and rank, and the extents that are numbers. */
+static bool check_bind(Reader *r, const ImportBind *bind,
+                       const TensorType *type)
+{
+    TensorType given = type_of_array(bind->value);
+    bool fits = given.dtype == type->dtype && given.rank == type->rank;
+    for (int i = 0; fits && i < type->rank; i++)
+        fits = !extent_is_const(type->dims[i]) ||
+               type->dims[i].value == given.dims[i].value;
+    if (fits)
+        return true;
+    Str text = {0};
+    type_print(&text, &given);
+    str_add(&text, " given, the input is ");
+    type_print(&text, type);
+    diag_error(r->in.diag, "--bind %s: %s", bind->name, str_text(&text));
+    str_free(&text);
+    return false;
+}
+
+/* Every --bind must name an input of the model. */
+static bool check_binds(Reader *r)
+{
+    bool ok = true;
+    for (int i = 0; i < r->options.bind_count; i++) {
+        const char *name = r->options.binds[i].name;
+        bool known = false;
+        for (size_t k = 0; k < r->proto->n_input; k++)
+            known = known || !strcmp(text_of(r->proto->input[k]->name), name);
+        if (!known)
+            ok = diag_error(r->in.diag, "--bind %s: there is no such input",
+                            name);
+    }
+    return ok;
+}
+
 /* An input that has an initializer is a default that could be overridden.
  * Compiled code has it built in, so it is refused as an input, aloud. */
 static bool read_inputs(Reader *r)
@@ -212,6 +255,12 @@ static bool read_inputs(Reader *r)
             ok = false;
             continue;
         }
+        const ImportBind *bind = find_bind(r, name);
+        if (bind) {
+            ok &= check_bind(r, bind, &type) &&
+                  add_constant(r, name, bind->value);
+            continue;
+        }
         Tensor *input = graph_add_input(r->in.g, name, type);
         map_set(&r->tensors, input->name, input);
     }
@@ -222,18 +271,19 @@ static bool read_inputs(Reader *r)
 static bool check_dims(Reader *r)
 {
     bool ok = true;
-    for (int i = 0; i < r->dim_count; i++) {
+    for (int i = 0; i < r->options.dim_count; i++) {
         bool known = false;
         Str names = {0};
         for (int k = 0; k < r->dim_names.count; k++) {
-            known |= strcmp(r->dims[i].name, r->dim_names.data[k]) == 0;
+            known |=
+                strcmp(r->options.dims[i].name, r->dim_names.data[k]) == 0;
             str_addf(&names, "%s%s", k ? ", " : "", r->dim_names.data[k]);
         }
         if (!known)
             ok = diag_error(r->in.diag,
                             "--dim %s: the model's named "
                             "dimensions are: %s",
-                            r->dims[i].name,
+                            r->options.dims[i].name,
                             names.length ? str_text(&names) : "none");
         str_free(&names);
     }
@@ -635,6 +685,7 @@ static Graph *read_model(Reader *r)
     bool ok = read_initializers(r);
     ok &= read_inputs(r);
     ok &= check_dims(r);
+    ok &= check_binds(r);
     ok &= read_nodes(r);
     /* Names that were never defined follow from the faults so far. */
     if (!ok || !connect_nodes(r) || !read_outputs(r) || !graph_sort(r->in.g) ||
@@ -644,11 +695,13 @@ static Graph *read_model(Reader *r)
 }
 
 Graph *onnx_import(Arena *arena, Diag *diag, const OpTable *ops,
-                   const char *path, const ImportDim *dims, int dim_count)
+                   const char *path, const ImportOptions *options)
 {
     const ProtobufCMessageDescriptor *kind = &onnx__model_proto__descriptor;
     FileData file;
-    Reader r = {.dims = dims, .dim_count = dim_count, .ops = ops};
+    Reader r = {.ops = ops};
+    if (options)
+        r.options = *options;
     Graph *graph = NULL;
     if (!diag->file)
         diag->file = arena_strdup(arena, path);

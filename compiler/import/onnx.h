@@ -10,9 +10,23 @@ typedef struct ImportDim {
     int64_t value;
 } ImportDim;
 
-/* The graph of a model, or NULL with all faults of a kind in `diag`. */
+/* A value for an input, which then is a constant (--bind NAME=FILE). */
+typedef struct ImportBind {
+    const char *name;
+    const Array *value;
+} ImportBind;
+
+typedef struct ImportOptions {
+    const ImportDim *dims;
+    int dim_count;
+    const ImportBind *binds;
+    int bind_count;
+} ImportOptions;
+
+/* The graph of a model, or NULL with all faults of a kind in `diag`.
+ * `options` may be NULL. */
 Graph *onnx_import(Arena *arena, Diag *diag, const OpTable *ops,
-                   const char *path, const ImportDim *dims, int dim_count);
+                   const char *path, const ImportOptions *options);
 /* A serialized TensorProto (.pb), as in the ONNX test data. */
 Array *onnx_read_tensor(Arena *arena, Diag *diag, const char *path);
 

@@ -10,7 +10,9 @@
 /* One table a family; a user's own tables go in front of these. */
 #define TABLE(name, family, following)                                        \
     static const OpTable name = {family, following}
-TABLE(table_quantize, ops_quantize, NULL);
+TABLE(table_trigonometry, ops_trigonometry, NULL);
+TABLE(table_loss, ops_loss, &table_trigonometry);
+TABLE(table_quantize, ops_quantize, &table_loss);
 TABLE(table_cast, ops_cast, &table_quantize);
 TABLE(table_resize, ops_resize, &table_cast);
 TABLE(table_index, ops_index, &table_resize);

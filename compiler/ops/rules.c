@@ -58,13 +58,16 @@ bool infer_rank(InferContext *c, int index, int lowest, int highest)
  * on must be constants by then. */
 const Array *infer_constant(InferContext *c, int index, const char *what)
 {
-    const Tensor *input = c->node->inputs.data[index];
-    if (!input->value)
+    Tensor *input = c->node->inputs.data[index];
+    if (!input->value) {
+        input->is_wanted = true;
         infer_error(c,
                     "its operand %s (tensor %s) is computed at run time; it "
-                    "must be a constant: fix the shapes it comes from, or "
-                    "store it as an initializer",
+                    "must be a constant: fix the shapes it comes from, give "
+                    "the input it comes from with --bind NAME=FILE, or store "
+                    "it as an initializer",
                     what, input->name);
+    }
     return input->value;
 }
 

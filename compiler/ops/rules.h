@@ -6,23 +6,24 @@
 #include "ops/op.h"
 
 /* The families, each ending with NULL; op.c gathers them. */
-extern const Op *const ops_unary[],
-    *const ops_activation[],
-        *const ops_binary[],
-            *const ops_compare[],
-                *const ops_conv[],
-                    *const ops_pool[],
-                        *const ops_matmul[],
-                            *const ops_normalization[],
-                                *const ops_reduce[],
-                                    *const ops_softmax[],
-                                        *const ops_shape[],
-                                            *const ops_movement[],
-                                                *const ops_index[],
-                                                    *const ops_resize[],
-                                                        *const ops_cast[],
-                                                            *const
-                                                                ops_quantize[];
+extern const Op *const ops_unary[];
+extern const Op *const ops_activation[];
+extern const Op *const ops_binary[];
+extern const Op *const ops_compare[];
+extern const Op *const ops_conv[];
+extern const Op *const ops_pool[];
+extern const Op *const ops_matmul[];
+extern const Op *const ops_normalization[];
+extern const Op *const ops_reduce[];
+extern const Op *const ops_softmax[];
+extern const Op *const ops_shape[];
+extern const Op *const ops_movement[];
+extern const Op *const ops_index[];
+extern const Op *const ops_resize[];
+extern const Op *const ops_cast[];
+extern const Op *const ops_quantize[];
+extern const Op *const ops_loss[];
+extern const Op *const ops_trigonometry[];
 
 /* Sets of element types. */
 enum {

@@ -224,7 +224,7 @@ static bool run_definitions(Arena *arena, const char *folder)
 {
     const char *path = arena_printf(arena, "%s/model.onnx", folder);
     Diag *diag = diag_new(arena, NULL);
-    Graph *g = onnx_import(arena, diag, ops_builtin(), path, NULL, 0);
+    Graph *g = onnx_import(arena, diag, ops_builtin(), path, NULL);
     Array **inputs = g ? read_inputs(arena, diag, g, folder, path) : NULL;
 
     if (!inputs)
@@ -288,7 +288,7 @@ static Verdict run_compiler(Arena *arena, const char *folder, bool code)
     const char *path = arena_printf(arena, "%s/model.onnx", folder);
     char frozen[] = "/tmp/assay-node-XXXXXX";
     Diag *diag = diag_new(arena, NULL);
-    Graph *g = onnx_import(arena, diag, ops_builtin(), path, NULL, 0);
+    Graph *g = onnx_import(arena, diag, ops_builtin(), path, NULL);
     const char *reason = diag->errors.count ? diag->errors.data[0] : "";
 
     for (int f = 0; f < FREEZE_COUNT && (!g || !is_typed(arena, g)); f++) {
@@ -298,7 +298,7 @@ static Verdict run_compiler(Arena *arena, const char *folder, bool code)
         close(fd);
         diag = diag_new(arena, NULL);
         if (freeze_inputs(arena, folder, (Freeze)f, frozen))
-            g = onnx_import(arena, diag, ops_builtin(), frozen, NULL, 0);
+            g = onnx_import(arena, diag, ops_builtin(), frozen, NULL);
         unlink(frozen);
         memcpy(frozen, "/tmp/assay-node-XXXXXX", sizeof frozen);
     }

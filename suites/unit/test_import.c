@@ -224,7 +224,8 @@ static Graph *import_with(Builder *b, const ImportDim *dims, int count)
     uint8_t *data = arena_alloc(b->arena, size);
     onnx__model_proto__pack(&b->model, data);
     write_file(b->path, data, size);
-    return onnx_import(b->arena, b->diag, ops_builtin(), b->path, dims, count);
+    return onnx_import(b->arena, b->diag, ops_builtin(), b->path,
+                       &(ImportOptions){.dims = dims, .dim_count = count});
 }
 
 /* Imports and infers; the result must hold in every respect. */
@@ -543,7 +544,7 @@ static void test_damaged(void **state)
         if (i >= size)
             data[i % size] ^= (uint8_t)(i * 37 + 1);
         write_file(b->path, data, i < size ? i : size);
-        Graph *g = onnx_import(arena, diag, ops_builtin(), b->path, NULL, 0);
+        Graph *g = onnx_import(arena, diag, ops_builtin(), b->path, NULL);
         if (g)
             ops_infer_graph(g);
         else
@@ -590,8 +591,7 @@ static void test_nesting(void **state)
         memcpy(end - size, head, (size_t)length);
     }
     write_file(b->path, end - size, size);
-    assert_null(
-        onnx_import(b->arena, b->diag, ops_builtin(), b->path, NULL, 0));
+    assert_null(onnx_import(b->arena, b->diag, ops_builtin(), b->path, NULL));
     assert_true(has_error(b->diag, "not a sound ONNX file"));
 }
 
@@ -704,7 +704,7 @@ static void test_bad_files(void **state)
         char *path =
             arena_printf(b->arena, "%s/cases/bad/%s.onnx", shared, file->name);
         Diag *diag = diag_new(b->arena, path);
-        Graph *g = onnx_import(b->arena, diag, ops_builtin(), path, NULL, 0);
+        Graph *g = onnx_import(b->arena, diag, ops_builtin(), path, NULL);
         bool ok = g && ops_infer_graph(g);
         if (ok != file->works)
             fail_msg("%s: %s", file->name, ok ? "accepted" : "refused");
@@ -724,7 +724,7 @@ static bool try_model(const char *path, bool is_small)
 {
     Arena *arena = arena_new();
     Diag *diag = diag_new(arena, path);
-    Graph *g = onnx_import(arena, diag, ops_builtin(), path, NULL, 0);
+    Graph *g = onnx_import(arena, diag, ops_builtin(), path, NULL);
     bool ok = g && ops_infer_graph(g);
     if (ok)
         graph_verify(g);

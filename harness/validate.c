@@ -1,0 +1,338 @@
+#include "harness/validate.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "assay.h"
+#include "graph/graph.h"
+#include "harness/check.h"
+#include "harness/common.h"
+#include "harness/launch.h"
+#include "harness/npy.h"
+#include "harness/options.h"
+#include "harness/runner.h"
+#include "suites/conformance/tolerance.h"
+
+static const char *const level_names[LEVEL_COUNT] = {"O0", "O1", "unfused",
+                                                     "fused"};
+
+const char *validate_level_name(ValidateLevel level)
+{
+    return level_names[level];
+}
+
+/* ---- in the child ----------------------------------------------------- */
+
+typedef struct Case {
+    Arena *arena;
+    const char *folder, *work;
+    const ValidatePlan *plan;
+    AssayCompiler *compiler;
+    AssayBind binds[MAX_LIST];
+    int bind_count;
+    bool is_noted;
+    Vec(const char *) inputs; /* of the file */
+    const char *op;
+    double max_excess;
+    Str reason;
+    CaseStatus status;
+} Case;
+
+static bool fail(Case *c, CaseStatus status, const char *text)
+{
+    c->status = status;
+    str_add(&c->reason, text);
+    return false;
+}
+
+static const char *model_path(const Case *c)
+{
+    return arena_printf(c->arena, "%s/model.onnx", c->folder);
+}
+
+static const char *data_file(const Case *c, int set, const char *kind,
+                             int number)
+{
+    return arena_printf(c->arena, "%s/test_data_set_%d/%s_%d.pb", c->folder,
+                        set, kind, number);
+}
+
+/* What input_N stands for; a bound input keeps its number. */
+static int input_number(const Case *c, const char *name)
+{
+    for (int i = 0; i < c->inputs.count; i++)
+        if (!strcmp(c->inputs.data[i], name))
+            return i;
+    return -1;
+}
+
+/* The inputs of the file, before any is bound. */
+static void note_model(Case *c)
+{
+    const Graph *g = assay_source_graph(c->compiler);
+    if (!g || c->is_noted)
+        return;
+    c->is_noted = true;
+    for (int i = 0; i < g->inputs.count; i++)
+        vec_push(c->arena, &c->inputs,
+                 arena_strdup(c->arena, g->inputs.data[i]->name));
+    if (g->nodes.count)
+        c->op = arena_strdup(c->arena, op_name(g->nodes.data[0]->op));
+}
+
+/* Binds what the failed compilation wants. False when that is nothing new. */
+static bool bind_wanted(Case *c)
+{
+    const char *const *names;
+    int count = assay_wanted_inputs(c->compiler, &names), added = 0;
+    for (int i = 0; i < count && c->bind_count < MAX_LIST; i++) {
+        const char *name = arena_strdup(c->arena, names[i]);
+        int number = input_number(c, name);
+        if (number < 0)
+            continue;
+        AssayCompiler *reader = assay_new();
+        const Array *value =
+            assay_read_tensor(reader, data_file(c, 0, "input", number));
+        if (value) {
+            /* The value belongs to `reader`, which is never freed: this
+             * process lives for one case. */
+            c->binds[c->bind_count++] = (AssayBind){name, value};
+            added++;
+        }
+    }
+    return added > 0;
+}
+
+static bool load_model(Case *c)
+{
+    c->compiler = assay_new();
+    AssayLoad options = {.binds = c->binds, .bind_count = c->bind_count};
+    return assay_load_onnx(c->compiler, model_path(c), &options);
+}
+
+static bool compile(Case *c, ValidateLevel level, const char *artifact)
+{
+    CompileOptions o;
+    compile_options_init(&o);
+    compile_options_set_mode(&o, level_names[level]);
+    o.assay.target = c->plan->target;
+    o.assay.jobs = 1;
+    while (true) {
+        bool ok = load_model(c);
+        note_model(c);
+        ok = ok && assay_compile(c->compiler, &o.assay);
+        if (!ok && bind_wanted(c)) {
+            assay_free(c->compiler);
+            continue;
+        }
+        if (!ok || !assay_write_artifact(c->compiler, artifact))
+            return fail(c, CASE_REFUSED, assay_errors(c->compiler));
+        return true;
+    }
+}
+
+/* The data set's inputs as .npy files, NAME=FILE. */
+static bool write_inputs(Case *c, int set, const ArtifactInfo *info,
+                         const char **files)
+{
+    for (int i = 0; i < info->input_count; i++) {
+        int number = input_number(c, info->inputs[i].name);
+        const Array *value =
+            assay_read_tensor(c->compiler, data_file(c, set, "input", number));
+        if (!value)
+            return fail(c, CASE_REFUSED, assay_errors(c->compiler));
+        const char *path = arena_printf(c->arena, "%s/in%d.npy", c->work, i);
+        if (!npy_write(path, value, &c->reason))
+            return fail(c, CASE_CRASHED, "");
+        files[i] = arena_printf(c->arena, "%s=%s", info->inputs[i].name, path);
+    }
+    return true;
+}
+
+static bool compare_output(Case *c, int set, const ArtifactInfo *info,
+                           int number, const char *file)
+{
+    const char *name = info->outputs[number].name;
+    const Array *wanted =
+        assay_read_tensor(c->compiler, data_file(c, set, "output", number));
+    if (!wanted)
+        return fail(c, CASE_REFUSED, assay_errors(c->compiler));
+    const Array *got = npy_read(c->arena, file, &c->reason);
+    if (!got)
+        return fail(c, CASE_CRASHED, "");
+    bool same = got->dtype == wanted->dtype && got->rank == wanted->rank &&
+                !memcmp(got->dims, wanted->dims,
+                        (size_t)got->rank * sizeof *got->dims);
+    if (!same)
+        return fail(c, CASE_FAILED_CHECK,
+                    arena_printf(c->arena,
+                                 "output \"%s\": another type or shape than "
+                                 "expected",
+                                 name));
+    const ToleranceRow *row =
+        tolerance_find(c->op, wanted->dtype, info->target);
+    Difference d =
+        compare_arrays(got, wanted, (Tolerance){row->atol, row->rtol});
+    c->max_excess = fmax(c->max_excess, d.max_excess);
+    if (d.agrees)
+        return true;
+    return fail(c, CASE_FAILED_CHECK,
+                arena_printf(c->arena,
+                             "output \"%s\": element %lld is %g instead of "
+                             "%g",
+                             name, (long long)d.worst, d.got, d.wanted));
+}
+
+static bool run_set(Case *c, int set, const char *artifact,
+                    const ArtifactInfo *info)
+{
+    const char *out = arena_printf(c->arena, "%s/out", c->work);
+    const char **files =
+        ARENA_ARRAY(c->arena, const char *, info->input_count + 1);
+    if (!make_folders(out) || !write_inputs(c, set, info, files))
+        return c->status != CASE_OK || fail(c, CASE_CRASHED, "no folder");
+    Launch launch = {.artifact = artifact,
+                     .inputs = files,
+                     .input_count = info->input_count,
+                     .threads = 1,
+                     .output = out,
+                     .limits = c->plan->limits};
+    ChildEnd end;
+    json_t *report = launch_runner(c->arena, &launch, &end, &c->reason);
+    json_decref(report);
+    if (!report)
+        return fail(c, end.status, "");
+    const char **names = runner_file_names(c->arena, info);
+    for (int i = 0; i < info->output_count; i++)
+        if (!compare_output(
+                c, set, info, i,
+                arena_printf(c->arena, "%s/%s.npy", out, names[i])))
+            return false;
+    return true;
+}
+
+static bool run_level(Case *c, ValidateLevel level)
+{
+    const char *artifact =
+        arena_printf(c->arena, "%s/%s", c->work, level_names[level]);
+    if (!compile(c, level, artifact))
+        return false;
+    ArtifactInfo info;
+    AssayError error;
+    if (artifact_read_info(c->arena, artifact, &info, &error) != ASSAY_OK)
+        return fail(c, CASE_CRASHED, error.text);
+    for (int set = 0;
+         !access(arena_printf(c->arena, "%s/test_data_set_%d", c->folder, set),
+                 F_OK);
+         set++) {
+        /* A bound value holds for the set that it is from. */
+        if (set && c->bind_count)
+            break;
+        if (!run_set(c, set, artifact, &info))
+            return false;
+    }
+    assay_free(c->compiler);
+    return true;
+}
+
+static const char *bound_text(const Case *c)
+{
+    const char *text = "";
+    for (int i = 0; i < c->bind_count; i++)
+        text = arena_printf(c->arena, "%s%s%s", text, i ? ", " : "",
+                            c->binds[i].name);
+    return text;
+}
+
+static void write_result(Case *c, const char *level)
+{
+    json_t *row = json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:o}", "op", c->op, "status",
+        case_status_name(c->status), "level", level, "reason",
+        str_text(&c->reason), "bound", bound_text(c), "max_excess",
+        isfinite(c->max_excess) ? json_real(c->max_excess) : json_null());
+    /* Names of models may be in any encoding. */
+    if (!row)
+        row = json_pack("{s:s, s:s, s:s}", "op", c->op, "status",
+                        case_status_name(c->status), "level", level);
+    json_dump_file(row, arena_printf(c->arena, "%s/result.json", c->work),
+                   JSON_COMPACT);
+    json_decref(row);
+}
+
+typedef struct Job {
+    const char *folder, *work;
+    const ValidatePlan *plan;
+} Job;
+
+static int run_case(void *user)
+{
+    const Job *job = user;
+    Case c = {.arena = arena_new(),
+              .folder = job->folder,
+              .work = job->work,
+              .plan = job->plan,
+              .op = ""};
+    for (int level = 0; level < LEVEL_COUNT; level++) {
+        if (!job->plan->levels[level])
+            continue;
+        if (!run_level(&c, (ValidateLevel)level)) {
+            write_result(&c, level_names[level]);
+            return EXIT_FAILED_CHECK;
+        }
+    }
+    write_result(&c, "");
+    return EXIT_FINE;
+}
+
+/* ---- here ------------------------------------------------------------- */
+
+static const char *text_of(Arena *arena, const json_t *row, const char *key)
+{
+    const char *text = json_string_value(json_object_get(row, key));
+    return text ? arena_strdup(arena, text) : "";
+}
+
+void validate_case(Arena *arena, const char *folder, const ValidatePlan *plan,
+                   ValidateResult *r)
+{
+    *r = (ValidateResult){.op = "", .reason = "", .bound = ""};
+    char *work = make_temp_folder(arena);
+    if (!work) {
+        r->status = CASE_CRASHED;
+        r->reason = "no temporary folder";
+        return;
+    }
+    Job job = {folder, work, plan};
+    Str text = {0};
+    ProcessResult end;
+    bool started = process_call(run_case, &job, &text, &plan->limits, &end);
+    json_t *row =
+        json_load_file(arena_printf(arena, "%s/result.json", work), 0, NULL);
+    r->seconds = end.seconds;
+    if (row &&
+        (end.exit_code == EXIT_FINE || end.exit_code == EXIT_FAILED_CHECK)) {
+        const char *level = text_of(arena, row, "level");
+        r->op = text_of(arena, row, "op");
+        r->status = case_status_parse(text_of(arena, row, "status"));
+        r->level = *level ? level : NULL;
+        r->reason = text_of(arena, row, "reason");
+        r->bound = text_of(arena, row, "bound");
+        r->max_excess = json_number_value(json_object_get(row, "max_excess"));
+    } else {
+        Str reason = {0};
+        case_describe(&reason, &end, str_text(&text));
+        r->status =
+            started ? case_status_of(&end, str_text(&text)) : CASE_CRASHED;
+        if (r->status == CASE_OK)
+            r->status = CASE_CRASHED;
+        r->reason = arena_strdup(arena, str_text(&reason));
+        str_free(&reason);
+    }
+    json_decref(row);
+    str_free(&text);
+    remove_temp_folder(work);
+}
