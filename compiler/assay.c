@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "codegen/codegen.h"
 #include "evaluate.h"
+#include "import/export.h"
 #include "import/onnx.h"
 #include "ops/op.h"
 #include "passes/passes.h"
@@ -157,6 +158,14 @@ bool assay_build(AssayCompiler *c, const char *name,
 const Graph *assay_source_graph(const AssayCompiler *c)
 {
     return c->source;
+}
+
+bool assay_export_onnx(AssayCompiler *c, const char *path)
+{
+    if (!c->source)
+        return diag_error(c->diag, "no model is loaded");
+    return onnx_export(c->diag, c->options.stop_after ? c->graph : c->source,
+                       path);
 }
 
 static bool run_passes(AssayCompiler *c)

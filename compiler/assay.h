@@ -73,6 +73,9 @@ bool assay_build(AssayCompiler *compiler, const char *name,
 /* The graph as loaded, before any pass: what the reference evaluates. */
 const struct Graph *assay_source_graph(const AssayCompiler *compiler);
 
+/* Writes the graph as an ONNX model: as loaded, or, after a compilation with
+ * `stop_after`, as it was then. */
+bool assay_export_onnx(AssayCompiler *compiler, const char *path);
 /* Runs passes, schedules and the memory plan. */
 bool assay_compile(AssayCompiler *compiler, const AssayOptions *options);
 const struct Graph *assay_graph(const AssayCompiler *compiler);
