@@ -616,6 +616,8 @@ static void mark_stmt(PtrMap *seen, PtrMap *used, const Stmt *s, bool inside)
         if (inside || s->loop != LOOP_PARALLEL)
             mark_stmt(seen, used, s->body, inside);
         return;
+    case STMT_PREFETCH:
+        return;
     case STMT_IF:
         mark_expr(seen, used, s->cond);
         mark_stmt(seen, used, s->body, inside);
@@ -703,6 +705,8 @@ static void emit_stmt(Emit *e, const Stmt *s)
     case STMT_STORE:
         emit_store(e, s);
         return;
+    case STMT_PREFETCH:
+        return; /* a hint that portable C has no word for */
     case STMT_IF:
         emit_if(e, s);
         return;

@@ -104,6 +104,9 @@ static void emit_stmt(Emit *e, const Stmt *s)
     case STMT_STORE:
         emit_store(e, s);
         return;
+    case STMT_PREFETCH:
+        emit_prefetch(e, s);
+        return;
     case STMT_IF: {
         if (e->lanes)
             die("kernel %s: if inside a vector loop", e->kernel->name);

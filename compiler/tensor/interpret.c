@@ -411,6 +411,8 @@ static void execute(Interp *in, const Stmt *s)
         for (int i = 0; i < s->list.count; i++)
             execute(in, s->list.data[i]);
         return;
+    case STMT_PREFETCH:
+        return;
     case STMT_IF:
         /* What earlier statements computed is out of date. */
         in->stamp++;

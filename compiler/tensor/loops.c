@@ -45,6 +45,14 @@ Stmt *stmt_store(Arena *a, const Buffer *buffer, const Expr *offset,
     return s;
 }
 
+Stmt *stmt_prefetch(Arena *a, const Buffer *buffer, const Expr *offset)
+{
+    Stmt *s = stmt(a, STMT_PREFETCH);
+    s->buffer = buffer;
+    s->offset = offset;
+    return s;
+}
+
 Stmt *stmt_if(Arena *a, const Expr *cond, Stmt *body)
 {
     Stmt *s = stmt(a, STMT_IF);
@@ -88,10 +96,14 @@ static void print_stmt(Str *out, const Stmt *s, int depth)
         str_add(out, " {\n");
         break;
     default:
-        str_addf(out, "%s[", s->buffer->name);
+        str_addf(out, "%s%s[", s->kind == STMT_PREFETCH ? "prefetch " : "",
+                 s->buffer->name);
         expr_print(out, s->offset);
-        str_add(out, "] = ");
-        expr_print(out, s->value);
+        str_add(out, "]");
+        if (s->kind == STMT_STORE) {
+            str_add(out, " = ");
+            expr_print(out, s->value);
+        }
         str_add(out, "\n");
         return;
     }
@@ -220,6 +232,11 @@ static void verify_stmt(Check *c, const Stmt *s, LoopKind around)
             die("%s stores to %s", c->kernel->name, s->buffer->name);
         verify_expr(c, s->offset);
         verify_expr(c, s->value);
+        return;
+    case STMT_PREFETCH:
+        if (!is_own_buffer(c->kernel, s->buffer) || around == LOOP_VECTOR)
+            die("%s prefetches %s", c->kernel->name, s->buffer->name);
+        verify_expr(c, s->offset);
         return;
     case STMT_IF:
         verify_expr(c, s->cond);

@@ -17,7 +17,13 @@ typedef enum LoopKind {
     LOOP_UNROLLED
 } LoopKind;
 
-typedef enum StmtKind { STMT_BLOCK, STMT_FOR, STMT_STORE, STMT_IF } StmtKind;
+typedef enum StmtKind {
+    STMT_BLOCK,
+    STMT_FOR,
+    STMT_STORE,
+    STMT_IF,
+    STMT_PREFETCH /* a hint; the offset may lie outside the buffer */
+} StmtKind;
 
 typedef struct Stmt Stmt;
 struct Stmt {
@@ -29,7 +35,7 @@ struct Stmt {
     const Var *var;
     int64_t extent;
     Stmt *body; /* STMT_FOR, STMT_IF */
-    /* STMT_STORE: buffer[offset] = value */
+    /* STMT_STORE: buffer[offset] = value; STMT_PREFETCH: buffer[offset] */
     const Buffer *buffer;
     const Expr *offset;
     const Expr *value;
@@ -47,7 +53,7 @@ typedef struct Kernel {
     Stmt *body;
     /* Elementary functions expand with fused multiply-adds. */
     bool fused_math;
-    uint64_t hash; /* of the printed form without the name */
+    uint64_t hash;       /* of the printed form without the name */
     double flops, bytes; /* definition_flops, definition_bytes */
 } Kernel;
 
@@ -57,6 +63,8 @@ Stmt *stmt_for(Arena *a, LoopKind kind, const Var *var, int64_t extent,
                Stmt *body);
 Stmt *stmt_store(Arena *a, const Buffer *buffer, const Expr *offset,
                  const Expr *value);
+/* Brings the cache line of buffer[offset] near. */
+Stmt *stmt_prefetch(Arena *a, const Buffer *buffer, const Expr *offset);
 Stmt *stmt_if(Arena *a, const Expr *cond, Stmt *body);
 
 const char *loop_kind_name(LoopKind kind); /* "for", "parallel", ... */

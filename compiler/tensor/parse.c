@@ -459,6 +459,7 @@ static Stmt *statement(Parser *in)
         expect(in, "}");
         return stmt_if(in->arena, cond, body);
     }
+    bool prefetch = accept(in, "prefetch");
     const Buffer *b = find_buffer(in, word(in));
     if (!b) {
         fail(in, "a buffer that was declared");
@@ -467,6 +468,8 @@ static Stmt *statement(Parser *in)
     expect(in, "[");
     const Expr *offset = expression(in);
     expect(in, "]");
+    if (prefetch)
+        return in->failed ? NULL : stmt_prefetch(in->arena, b, offset);
     expect(in, "=");
     const Expr *value = expression(in);
     if (!in->failed && value->dtype != b->dtype)
