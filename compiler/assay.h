@@ -43,6 +43,10 @@ AssayCompiler *assay_new(void);
 void assay_free(AssayCompiler *compiler);
 /* Memory that lives as long as the compiler. */
 Arena *assay_arena(AssayCompiler *compiler);
+/* Adds a user's own operators (rows of ops/op.h, ending with NULL), which
+ * are looked up before those that there are. Before a model is loaded. */
+struct Op;
+void assay_add_ops(AssayCompiler *compiler, const struct Op *const *ops);
 /* All messages so far, one a line, or "". */
 const char *assay_errors(const AssayCompiler *compiler);
 

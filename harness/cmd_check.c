@@ -348,11 +348,24 @@ static void check_artifact(Check *c, const char *dir, json_t *report)
     remove_temp_folder(taps);
 }
 
+static const RefOp *const *own_oracles(const Check *c)
+{
+    const CompileOptions *o = &c->compile;
+    const RefOp **lists =
+        ARENA_ARRAY(c->arena, const RefOp *, o->ops_count + 1);
+    int count = 0;
+    for (int i = 0; i < o->ops_count; i++)
+        if (o->ops[i]->oracles)
+            lists[count++] = o->ops[i]->oracles;
+    return lists;
+}
+
 static json_t *check_artifacts(Check *c, Str *error)
 {
     double start = clock_now();
     if (!make_inputs(c, error) ||
-        !reference_run(c->arena, c->graph, c->inputs, &c->reference, error))
+        !reference_run(c->arena, c->graph, c->inputs, own_oracles(c),
+                       &c->reference, error))
         return NULL;
     json_t *report = json_pack(
         "{s:s, s:f, s:f, s:f}", "model", c->model, "atol", tolerance_f32.atol,

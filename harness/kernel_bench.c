@@ -69,7 +69,7 @@ static int check(Arena *arena, const Job *job, const Graph *g,
     ReferenceValues reference;
     bool ran = runner_set_inputs(&r, NULL, 0, 1);
     bool same = ran && runner_check_twice(&r, report);
-    ran = ran && reference_run(arena, g, r.inputs, &reference, &error);
+    ran = ran && reference_run(arena, g, r.inputs, NULL, &reference, &error);
     if (!ran) {
         fputs(str_text(&error), stderr);
         return EXIT_BAD_INPUT;

@@ -135,24 +135,35 @@ const RefOp reference_ops[] = {
     {NULL, NULL, NULL},
 };
 
+static const RefOp *find_row(const RefOp *rows, const char *domain,
+                             const char *op)
+{
+    for (; rows->op; rows++)
+        if (!strcmp(rows->op, op) && !strcmp(rows->domain, domain))
+            return rows;
+    return NULL;
+}
+
 bool reference_eval(RefCall *call)
 {
     const char *domain = call->domain ? call->domain : "";
+    const RefOp *row = NULL;
 
     /* Two spellings of ONNX's own domain. */
     if (strcmp(domain, "ai.onnx") == 0)
         domain = "";
-    for (const RefOp *row = reference_ops; row->op; row++) {
-        if (strcmp(row->op, call->op) != 0 || strcmp(row->domain, domain) != 0)
-            continue;
-        call->scratch = arena_new();
-        bool ok = row->eval(call);
-        arena_free(call->scratch);
-        call->scratch = NULL;
-        return ok;
-    }
-    return ref_fail(call, "no oracle for this operator; add a row in "
-                          "reference/reference.c");
+    for (int i = 0; call->own && call->own[i] && !row; i++)
+        row = find_row(call->own[i], domain, call->op);
+    if (!row)
+        row = find_row(reference_ops, domain, call->op);
+    if (!row)
+        return ref_fail(call, "no oracle for this operator; add a row in "
+                              "reference/reference.c");
+    call->scratch = arena_new();
+    bool ok = row->eval(call);
+    arena_free(call->scratch);
+    call->scratch = NULL;
+    return ok;
 }
 
 bool ref_fail(RefCall *call, const char *format, ...)

@@ -24,13 +24,14 @@ enum { OLDEST_OPSET = 13 };
 
 /* ---- what has no form ------------------------------------------------- */
 
-/* Only operators of ONNX's own domain; each once, with its nodes. */
+/* The compiler's own operators are no one else's; each once, with its
+ * nodes. */
 static bool check_ops(Export *e)
 {
     bool ok = true;
     for (int i = 0; i < e->g->nodes.count; i++) {
         const Node *node = e->g->nodes.data[i];
-        bool is_first = *op_domain(node->op) != 0;
+        bool is_first = !strcmp(op_domain(node->op), "assay");
         Str names = {0};
         int count = 0;
         for (int k = 0; is_first && k < e->g->nodes.count; k++) {
@@ -49,7 +50,7 @@ static bool check_ops(Export *e)
                             op_domain(node->op), op_name(node->op), count,
                             str_text(&names));
         str_free(&names);
-        if (node->op->since > e->opset)
+        if (!*op_domain(node->op) && node->op->since > e->opset)
             e->opset = node->op->since;
     }
     return ok;
@@ -162,6 +163,7 @@ static Onnx__NodeProto node_message(Export *e, const Node *node)
     Onnx__NodeProto n = ONNX__NODE_PROTO__INIT;
     n.name = (char *)node->name;
     n.op_type = (char *)op_name(node->op);
+    n.domain = (char *)op_domain(node->op);
     n.n_input = (size_t)node->inputs.count;
     n.input = names_of(e, node->inputs.data, node->inputs.count);
     n.n_output = (size_t)node->outputs.count;
@@ -329,6 +331,16 @@ static void put_graph(Export *e, Writer *w)
     e->arena = keep;
 }
 
+static void put_opset(Export *e, Writer *w, const char *domain,
+                      int64_t version)
+{
+    Onnx__OperatorSetIdProto set = ONNX__OPERATOR_SET_ID_PROTO__INIT;
+    set.domain = (char *)domain;
+    set.has_version = 1;
+    set.version = version;
+    put_message(w, e->arena, MODEL_OPSET, &set.base);
+}
+
 static void put_model(Export *e, Writer *w)
 {
     Writer size = {0};
@@ -338,11 +350,16 @@ static void put_model(Export *e, Writer *w)
     put_text(w, MODEL_PRODUCER, "assay");
     put_head(w, MODEL_GRAPH, size.bytes);
     put_graph(e, w);
-    Onnx__OperatorSetIdProto set = ONNX__OPERATOR_SET_ID_PROTO__INIT;
-    set.domain = "";
-    set.has_version = 1;
-    set.version = e->opset;
-    put_message(w, e->arena, MODEL_OPSET, &set.base);
+    put_opset(e, w, "", e->opset);
+    for (int i = 0; i < e->g->nodes.count; i++) {
+        const char *domain = op_domain(e->g->nodes.data[i]->op);
+        bool is_new = *domain != 0;
+        for (int k = 0; k < i; k++)
+            is_new =
+                is_new && strcmp(domain, op_domain(e->g->nodes.data[k]->op));
+        if (is_new)
+            put_opset(e, w, domain, 1);
+    }
 }
 
 /* What readers of protobuf take at most. */

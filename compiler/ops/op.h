@@ -87,6 +87,8 @@ struct Op {
      * counts from the end. */
     int channel_axis, output_channel_axis;
     int since; /* first ONNX opset with this canonical form */
+    /* The template to try first (schedules/choose.h); NULL: by the look. */
+    const char *schedule;
 };
 
 struct OpTable {

@@ -141,7 +141,7 @@ static const char *schedule_key(Builder *b, const GroupDefinition *d)
 {
     Str key = {0};
 
-    str_addf(&key, "%d\n", b->mode);
+    str_addf(&key, "%d %s\n", b->mode, d->hint ? d->hint : "");
     definition_print(&key, d->def);
     for (int i = 0; i < d->bindings.count; i++) {
         str_addf(&key, "%s ", d->bindings.data[i].buffer->name);
@@ -189,7 +189,7 @@ static Scheduled *schedule_group(Builder *b, const GroupDefinition *d)
     if (known)
         return known;
     Schedule *s = make_schedule(b, d);
-    if (!schedule_choose(s, b->p->target, b->mode))
+    if (!schedule_choose(s, b->p->target, b->mode, d->hint))
         return NULL;
     Kernel *kernel = schedule_lower(s, b->arena);
     if (!kernel)

@@ -204,8 +204,11 @@ bool define_group(Arena *arena, Diag *diag, const Graph *g, const Group *group,
     (void)g;
     *out = (GroupDefinition){0};
     out->def = definition_new(arena, group_name(arena, group));
-    for (int i = 0; i < group->nodes.count; i++)
+    for (int i = 0; i < group->nodes.count; i++) {
         ok &= add_node(&c, diag, group->nodes.data[i]);
+        if (!out->hint)
+            out->hint = group->nodes.data[i]->op->schedule;
+    }
     ptrmap_free(&c.buffers);
     if (ok)
         drop_unused(&c);

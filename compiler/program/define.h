@@ -12,6 +12,7 @@ typedef struct Binding {
 typedef struct GroupDefinition {
     Definition *def;
     Vec(Binding) bindings; /* inputs and outputs that the kernel touches */
+    const char *hint;      /* a node's Op.schedule, or NULL */
 } GroupDefinition;
 
 /* False with a diagnostic that names the node when it cannot be defined. */
