@@ -485,7 +485,7 @@ static bool trace_has(const char *name, const char *word)
             schedule_new(a, diag, definition_parse(a, diag, cases[i].text));
         apply_packs(s, &cases[i]);
         Str trace = {0};
-        assert_true(schedule_choose(s, &facts[0], SCHEDULE_FAST));
+        assert_true(schedule_choose(s, &facts[0], SCHEDULE_FAST, NULL));
         schedule_print_trace(&trace, s);
         found = strstr(str_text(&trace), word) != NULL;
         str_free(&trace);
