@@ -9,6 +9,7 @@
 #include "harness/launch.h"
 #include "harness/measure.h"
 #include "harness/metric.h"
+#include "harness/values.h"
 
 static const char usage[] =
     "Usage: assay profile MODEL [options]\n"
@@ -60,12 +61,6 @@ typedef struct Row {
     int place; /* in the order of the run */
     double seconds, slack, flops, bytes;
 } Row;
-
-static double number_of(const json_t *object, const char *key)
-{
-    const json_t *value = json_object_get(object, key);
-    return json_is_number(value) ? json_number_value(value) : NAN;
-}
 
 static int by_time(const void *x, const void *y)
 {
@@ -168,8 +163,7 @@ static void print_json(const Profile *p, const ModelResult *r)
     json_t *values = json_object();
     for (const Metric *metric = metrics(); metric->name; metric++) {
         double value = metric->probe(r, m);
-        json_object_set_new(values, metric->name,
-                            isfinite(value) ? json_real(value) : json_null());
+        json_object_set_new(values, metric->name, number_json(value));
     }
     json_t *report =
         json_pack("{s:s, s:s, s:i, s:s, s:o, s:O?, s:O?}", "model", r->label,

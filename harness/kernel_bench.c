@@ -10,6 +10,7 @@
 #include "harness/common.h"
 #include "harness/inputs.h"
 #include "harness/runner.h"
+#include "harness/values.h"
 #include "ops/op.h"
 
 /* ---- in the child: compiled and checked ------------------------------- */
@@ -23,11 +24,6 @@ static bool build(Graph *g, void *user)
 {
     const KernelCase *kernel = user;
     return kernel->build(g, kernel);
-}
-
-static json_t *number_json(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
 }
 
 /* The worst of all outputs. */
