@@ -236,6 +236,8 @@ static void mark_loops(PtrMap *seen, PtrMap *used, const Stmt *s)
         mark_loads(seen, used, s->value);
     if (s->cond)
         mark_loads(seen, used, s->cond);
+    if (s->limit)
+        mark_loads(seen, used, s->limit);
     if (s->body)
         mark_loops(seen, used, s->body);
 }
