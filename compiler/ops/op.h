@@ -36,7 +36,11 @@ typedef enum OpTrait {
     OP_IMPURE = 1 << 9,
     /* The result follows from the types of the inputs: where these are
      * static, `decompose` makes it a constant. */
-    OP_TYPE_ONLY = 1 << 10
+    OP_TYPE_ONLY = 1 << 10,
+    /* Control flow, see ops/control.h. The first operand chooses between two
+     * bodies, or a body is repeated. */
+    OP_BRANCH = 1 << 11,
+    OP_LOOP = 1 << 12
 } OpTrait;
 
 typedef struct AttrSpec {
