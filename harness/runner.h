@@ -16,11 +16,15 @@ typedef struct Runner {
      * after the other, and outputs as many outputs. */
     Array **inputs, **outputs;
     int64_t chunks;
+    int64_t *dims; /* of info->dims, of these inputs */
     const void **in; /* pointers of one run */
     void **out;
     Str *error;
 } Runner;
 
+/* Values of dimensions, NAME=VALUE, before the inputs: for those that no file
+ * decides. Without one such a dimension is at its upper bound. */
+bool runner_set_dims(Runner *r, const char *const *assignments, int count);
 /* `assignments` are NAME=FILE, count of them; inputs without one are filled
  * from the seed. */
 bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
