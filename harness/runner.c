@@ -176,13 +176,14 @@ static bool find_dims(Runner *r)
     for (int i = 0; i < info->input_count; i++)
         shapes[i] = r->inputs[i] ? r->inputs[i]->dims : NULL;
     if (artifact_find_dims(info, shapes, r->dims, &error) == ASSAY_OK &&
-        artifact_set_dims(r->artifact, r->dims, &error) == ASSAY_OK)
+        (!r->artifact ||
+         artifact_set_dims(r->artifact, r->dims, &error) == ASSAY_OK))
         return true;
     str_addf(r->error, "%s\n", error.text);
     return false;
 }
 
-static void actual_dims(const Runner *r, const ArtifactValue *v, int64_t *dims)
+void runner_dims(const Runner *r, const ArtifactValue *v, int64_t *dims)
 {
     artifact_extents(r->info, r->dims, v->rank, v->dims, v->extents, dims);
 }
@@ -208,7 +209,7 @@ bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
         if (r->inputs[i])
             continue;
         int64_t dims[MAX_RANK];
-        actual_dims(r, v, dims);
+        runner_dims(r, v, dims);
         r->inputs[i] = make_array(r, "input", v, dims);
         if (!r->inputs[i])
             return false;
@@ -224,7 +225,7 @@ bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
     for (int i = 0; i < info->output_count; i++) {
         const ArtifactValue *v = &info->outputs[i];
         int64_t dims[MAX_RANK];
-        actual_dims(r, v, dims);
+        runner_dims(r, v, dims);
         if (r->chunks > 1 && v->rank == 0) {
             str_addf(r->error, "output \"%s\" is a scalar: one batch only\n",
                      v->name);

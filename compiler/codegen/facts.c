@@ -13,9 +13,10 @@ const ProgramBuffer *program_value(const Program *program,
 
 const Extent *program_extents(const ProgramBuffer *b)
 {
-    return b->tensor && !type_is_static(&b->tensor->type)
-               ? b->tensor->type.dims
-               : NULL;
+    for (int i = 0; b->tensor && i < b->rank; i++)
+        if (!extent_is_const(b->tensor->type.dims[i]))
+            return b->tensor->type.dims;
+    return NULL;
 }
 
 /* One that no step touches is another name for a tensor that is listed:

@@ -209,8 +209,8 @@ bool infer_broadcast_dim(InferContext *c, Extent *to, Extent from)
         bool unknown = is_open(*to) || is_open(from);
         if (!unknown || (is_name(*to) && is_name(from))) {
             Str a = {0}, b = {0};
-            extent_print(&a, *to);
-            extent_print(&b, from);
+            extent_print_plain(&a, *to);
+            extent_print_plain(&b, from);
             infer_error(c,
                         extent_is_const(*to) && extent_is_const(from)
                             ? "the extents %s and %s cannot be broadcast"

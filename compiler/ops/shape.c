@@ -186,10 +186,6 @@ static bool infer_rest(InferContext *c, int rank, const Extent *dims, int rest,
                            "%lld",
                            (long long)all, (long long)each);
     *left = extent_div(arena, total, others);
-    const DimExpr *expr = left->expr;
-    if (total.value >= 0 && expr && expr->kind == DIM_DIV)
-        return infer_error(c, "it is not known whether -1 is a whole number; "
-                              "fix the dimensions with --dim NAME=VALUE");
     return true;
 }
 
@@ -260,7 +256,7 @@ static bool infer_reshape(InferContext *c)
     }
     if (rest >= 0 && !infer_rest(c, rank, dims, rest, &dims[rest]))
         return false;
-    return (rest >= 0 || check_same_count(c, rank, dims)) &&
+    return check_same_count(c, rank, dims) &&
            infer_set_checked(c, 0, x->dtype, rank, dims);
 }
 
