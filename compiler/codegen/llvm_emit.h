@@ -26,7 +26,7 @@ void emit_bind(Emit *e, const Var *var, LLVMValueRef value);
 void emit_store(Emit *e, const Stmt *s);
 /* The hint to bring a cache line into the second level cache. */
 void emit_prefetch(Emit *e, const Stmt *s);
-/* A boolean expression outside vector loops. */
-LLVMValueRef emit_condition(Emit *e, const Expr *cond);
+/* A boolean or index expression outside vector loops. */
+LLVMValueRef emit_value(Emit *e, const Expr *x);
 
 #endif

@@ -607,11 +607,11 @@ void emit_prefetch(Emit *e, const Stmt *s)
     ptrmap_free(&memo.vector);
 }
 
-LLVMValueRef emit_condition(Emit *e, const Expr *cond)
+LLVMValueRef emit_value(Emit *e, const Expr *x)
 {
     Memo memo = {0};
     LLVMValueRef v = emit_scalar(
-        e, &memo, math_expand(e->m->arena, cond, e->kernel->fused_math));
+        e, &memo, math_expand(e->m->arena, x, e->kernel->fused_math));
     ptrmap_free(&memo.scalar);
     ptrmap_free(&memo.vector);
     return v;

@@ -23,7 +23,7 @@ static bool is_reserved(const char *name)
         "in",       "const",    "out",      "temp", "stage", "sum",
         "prod",     "max",      "min",      "inf",  "nan",   "for",
         "parallel", "vector",   "unrolled", "if",   "local", "register",
-        "shared",   "prefetch", NULL,
+        "shared",   "prefetch", "limit",    NULL,
     };
     for (int i = 0; words[i]; i++)
         if (strcmp(words[i], name) == 0)

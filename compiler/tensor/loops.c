@@ -22,7 +22,8 @@ Stmt *stmt_block(Arena *a)
 Stmt *stmt_for(Arena *a, LoopKind kind, const Var *var, int64_t extent,
                Stmt *body)
 {
-    /* Code generators may rely on every loop running once at least. */
+    /* Code generators may rely on every loop without a limit running once at
+     * least. */
     if (extent == 0)
         return stmt(a, STMT_BLOCK);
     Stmt *s = stmt(a, STMT_FOR);
@@ -30,6 +31,19 @@ Stmt *stmt_for(Arena *a, LoopKind kind, const Var *var, int64_t extent,
     s->var = var;
     s->extent = extent;
     s->body = body;
+    return s;
+}
+
+Stmt *stmt_for_limited(Arena *a, LoopKind kind, const Var *var, int64_t extent,
+                       const Expr *limit, Stmt *body)
+{
+    if (limit && limit->kind == EX_INT) {
+        if (limit->i < extent)
+            extent = limit->i > 0 ? limit->i : 0;
+        limit = NULL;
+    }
+    Stmt *s = stmt_for(a, kind, var, extent, body);
+    s->limit = s->kind == STMT_FOR ? limit : NULL;
     return s;
 }
 
@@ -87,8 +101,14 @@ static void print_stmt(Str *out, const Stmt *s, int depth)
     str_addf(out, "%*s", depth * 2, "");
     switch (s->kind) {
     case STMT_FOR:
-        str_addf(out, "%s %s %lld {\n", loop_kind_name(s->loop), s->var->name,
+        str_addf(out, "%s %s %lld ", loop_kind_name(s->loop), s->var->name,
                  (long long)s->extent);
+        if (s->limit) {
+            str_add(out, "limit ");
+            expr_print(out, s->limit);
+            str_add(out, " ");
+        }
+        str_add(out, "{\n");
         break;
     case STMT_IF:
         str_add(out, "if ");
@@ -254,6 +274,12 @@ static void verify_stmt(Check *c, const Stmt *s, LoopKind around)
         if (s->extent < 1)
             die("%s: loop %s has extent %lld", c->kernel->name, s->var->name,
                 (long long)s->extent);
+        if (s->limit && s->limit->dtype != DT_I64)
+            die("%s: the limit of loop %s is %s", c->kernel->name,
+                s->var->name, dtype_name(s->limit->dtype));
+        /* Outside of its own loop: the variable is not in scope yet. */
+        if (s->limit)
+            verify_expr(c, s->limit);
         vec_push(c->kernel->arena, &c->vars, s->var);
         c->depth++;
         verify_stmt(c, s->body, s->loop);

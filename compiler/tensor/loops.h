@@ -30,10 +30,13 @@ struct Stmt {
     StmtKind kind;
     /* STMT_BLOCK */
     Vec(Stmt *) list;
-    /* STMT_FOR: var runs from 0 to extent - 1 */
+    /* STMT_FOR: var runs from 0 to extent - 1, or to `limit` - 1 when that is
+     * less: an i64 that is known at run time only and may be 0 or below.
+     * NULL: none. */
     LoopKind loop;
     const Var *var;
     int64_t extent;
+    const Expr *limit;
     Stmt *body; /* STMT_FOR, STMT_IF */
     /* STMT_STORE: buffer[offset] = value; STMT_PREFETCH: buffer[offset] */
     const Buffer *buffer;
@@ -61,6 +64,9 @@ Stmt *stmt_block(Arena *a);
 /* No iterations give an empty block. */
 Stmt *stmt_for(Arena *a, LoopKind kind, const Var *var, int64_t extent,
                Stmt *body);
+/* With a limit (or NULL), which is dropped where it is a number. */
+Stmt *stmt_for_limited(Arena *a, LoopKind kind, const Var *var, int64_t extent,
+                       const Expr *limit, Stmt *body);
 Stmt *stmt_store(Arena *a, const Buffer *buffer, const Expr *offset,
                  const Expr *value);
 /* Brings the cache line of buffer[offset] near. */
