@@ -9,11 +9,11 @@
  * crash. */
 static bool check_row(const char *path, const Op *op, Str *error)
 {
-    const char *lacks = !op->name || !*op->name ? "name"
-                        : !op->domain || !*op->domain
-                            ? "domain (that of ONNX itself is taken)"
-                        : !op->infer                    ? "infer"
-                        : !op->define && !op->decompose ? "define"
+    const char *lacks =
+        !op->name || !*op->name       ? "name"
+        : !op->domain || !*op->domain ? "domain (that of ONNX itself is taken)"
+        : !op->infer                  ? "infer"
+        : !op->define && !op->program && !op->decompose ? "define"
                                                         : NULL;
     if (lacks)
         str_addf(error, "%s: operator %s has no %s\n", path,

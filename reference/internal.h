@@ -96,5 +96,7 @@ bool ref_resize(RefCall *call);
 bool ref_dequantize(RefCall *call);
 bool ref_quantize(RefCall *call);
 bool ref_loss(RefCall *call);
+bool ref_topk(RefCall *call);
+bool ref_recurrent(RefCall *call);
 
 #endif

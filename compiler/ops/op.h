@@ -84,6 +84,9 @@ bool node_is_static(const Node *node);
 /* An extent as an i64 expression for definitions. */
 const Expr *define_extent(const DefineContext *c, Extent extent);
 
+/* What a loop program is built from; see ops/loop_program.h. */
+typedef struct LoopContext LoopContext;
+
 struct Op {
     const char *name;           /* ONNX's name, CamelCase */
     const char *domain;         /* "" is ai.onnx */
@@ -92,8 +95,13 @@ struct Op {
     unsigned traits;
     const AttrSpec *attrs; /* ends with a NULL name; NULL: none */
     bool (*infer)(InferContext *c);
-    /* NULL: must have been rewritten or folded before lowering. */
+    /* NULL: has a program, or must have been rewritten or folded before
+     * lowering. */
     void (*define)(DefineContext *c);
+    /* In place of a definition, where no tensor expression says what is
+     * computed: the kernel's loops. The node is a group of its own, and its
+     * operands and results are row-major. */
+    void (*program)(LoopContext *c);
     /* Rewrites the node into simpler ones of the same bits (-O1) or of
      * reassociated ones (-O2); true when it did. NULL: nothing to do. Used
      * for BatchNormalization and the like. */
@@ -123,8 +131,8 @@ DType dtype_of_onnx(int64_t number);
  * is skipped: its fault was reported at the node that caused it. False when
  * any was reported. */
 bool ops_infer_graph(Graph *g);
-/* Whether every node can be lowered: it has a definition, static types and
- * element types that are computed. All faults are reported. */
+/* Whether every node can be lowered: it has a definition or a program, static
+ * types and element types that are computed. All faults are reported. */
 bool ops_check_lowerable(const Graph *g);
 /* Whether the node has a definition for its types where some extent is known
  * at run time only. */

@@ -24,6 +24,8 @@ extern const Op *const ops_cast[];
 extern const Op *const ops_quantize[];
 extern const Op *const ops_loss[];
 extern const Op *const ops_trigonometry[];
+extern const Op *const ops_topk[];
+extern const Op *const ops_recurrent[];
 
 /* Sets of element types. */
 enum {

@@ -16,9 +16,11 @@ void pass_decompose(PassContext *c)
 
     for (int i = 0; i < g->nodes.count; i++) {
         Node *node = g->nodes.data[i];
-        if (!node->op->decompose || !node_only_output(node))
+        /* Definitions have one result; a program's rule rewrites them all. */
+        if (!node->op->decompose ||
+            (!node->op->program && !node_only_output(node)))
             continue;
-        if (c->opt_level < 2 && node->op->define)
+        if (c->opt_level < 2 && (node->op->define || node->op->program))
             continue;
         if (!node->op->decompose(g, node))
             continue;
