@@ -118,13 +118,15 @@ static void emit_hook(Module *m, LLVMValueRef f, LLVMValueRef run, int step,
 }
 
 static LLVMValueRef buffer_address(Module *m, const Program *p, int index,
-                                   const LLVMValueRef base[4])
+                                   const LLVMValueRef base[5])
 {
     const ProgramBuffer *pb = &p->buffers.data[index];
     while (pb->alias_of >= 0 && pb->kind == PB_ARENA &&
            p->buffers.data[pb->alias_of].kind != PB_ARENA)
         pb = &p->buffers.data[pb->alias_of];
     LLVMValueRef at = module_int(m, pb->offset);
+    if (pb->kind == PB_EXTENTS)
+        return base[4];
     if (pb->kind == PB_INPUT || pb->kind == PB_OUTPUT) {
         LLVMValueRef slot = LLVMBuildInBoundsGEP2(
             m->builder, m->ptr, base[pb->kind == PB_INPUT ? 0 : 1], &at, 1,
@@ -151,7 +153,7 @@ static void emit_facts(Module *m, const Program *program)
 typedef struct Steps {
     Module *m;
     const Program *program;
-    LLVMValueRef f, run, base[4], args;
+    LLVMValueRef f, run, base[5], args;
 } Steps;
 
 static void emit_call(Steps *s, int index)
@@ -283,6 +285,8 @@ static void emit_steps(Module *m, const Program *program, int first, int end,
     Steps s = {.m = m, .program = program, .f = f, .run = LLVMGetParam(f, 0)};
     for (unsigned i = 0; i < 4; i++)
         s.base[i] = module_run_field(m, s.run, i);
+    if (program->symbols.count)
+        s.base[4] = module_run_field(m, s.run, 8);
     int most = 1;
     for (int i = first; i < end; i++)
         if (program->steps.data[i].arg_count > most)

@@ -36,7 +36,7 @@ static bool is_never_negative(const Array *indices)
 
 /* An index as a place on an axis of `length`: negative ones count from the
  * end. */
-static const Expr *wrap_index(Arena *a, const Expr *index, int64_t length,
+static const Expr *wrap_index(Arena *a, const Expr *index, const Expr *length,
                               const Array *known)
 {
     index = expr_cast(a, DT_I64, index);
@@ -44,10 +44,11 @@ static const Expr *wrap_index(Arena *a, const Expr *index, int64_t length,
         return index;
     const Expr *zero = expr_int(a, 0);
     index = expr_select(a, expr_binary(a, EX_LT, index, zero),
-                        expr_add_int(a, index, length), index);
+                        expr_add(a, index, length), index);
     if (known)
         return index;
-    return expr_max(a, zero, expr_min(a, index, expr_int(a, length - 1)));
+    const Expr *last = expr_add_int(a, length, -1);
+    return expr_max(a, zero, expr_min(a, index, last));
 }
 
 /* What the three operators have in common. */
@@ -90,7 +91,8 @@ static void define_gather(DefineContext *c)
         if (i != axis)
             index[i] = b.index[i < axis ? i : i - 1 + indices->rank];
     const Expr *at = expr_read(b.arena, indices, &b.index[axis]);
-    index[axis] = wrap_index(b.arena, at, x->dims[axis], known);
+    index[axis] =
+        wrap_index(b.arena, at, buffer_extent(b.arena, x, axis), known);
     stage_end(&b, expr_read(b.arena, x, index));
 }
 
@@ -123,8 +125,8 @@ static void define_gather_elements(DefineContext *c)
     stage_begin(&b, c->def, c->out[0]);
     for (int i = 0; i < x->rank; i++)
         index[i] = b.index[i];
-    index[axis] =
-        wrap_index(b.arena, read_same(&b, indices), x->dims[axis], known);
+    index[axis] = wrap_index(b.arena, read_same(&b, indices),
+                             buffer_extent(b.arena, x, axis), known);
     stage_end(&b, expr_read(b.arena, x, index));
 }
 
@@ -175,7 +177,7 @@ static void define_scatter(DefineContext *c)
     }
     const Expr *at = expr_read_padded(a, indices, index,
                                       expr_const_int(a, indices->dtype, 0));
-    at = wrap_index(a, at, x->dims[axis], known);
+    at = wrap_index(a, at, buffer_extent(a, x, axis), known);
     const Expr *hit = expr_binary(a, EX_AND, inside,
                                   expr_binary(a, EX_EQ, at, b.index[axis]));
     stage_end_reduce(&b, "max", expr_select(a, hit, k, expr_int(a, -1)));
@@ -198,7 +200,7 @@ static const Op op_gather = {.name = "Gather",
                              .max_inputs = 2,
                              .min_outputs = 1,
                              .max_outputs = 1,
-                             .traits = OP_INJECTIVE,
+                             .traits = OP_INJECTIVE | OP_RUNTIME_EXTENTS,
                              .attrs = axis_attrs,
                              .infer = infer_gather,
                              .define = define_gather,
@@ -209,7 +211,8 @@ static const Op op_gather_elements = {.name = "GatherElements",
                                       .max_inputs = 2,
                                       .min_outputs = 1,
                                       .max_outputs = 1,
-                                      .traits = OP_INJECTIVE,
+                                      .traits =
+                                          OP_INJECTIVE | OP_RUNTIME_EXTENTS,
                                       .attrs = axis_attrs,
                                       .infer = infer_gather_elements,
                                       .define = define_gather_elements,

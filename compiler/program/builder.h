@@ -25,6 +25,7 @@ typedef struct Builder {
     Map by_hash;   /* kernels */
     Map constants; /* by value and layout */
     Map names;     /* of constants, to tell copies apart */
+    int extents;   /* the buffer of run-time extents; -1: none yet */
 } Builder;
 
 /* Sets bytes; live ranges come with the plan. Returns the index. */
