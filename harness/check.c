@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "ops/control.h"
 #include "ops/op.h"
 #include "reference/reference.h"
 
@@ -124,7 +123,8 @@ static bool eval_loop(Arena *arena, const Node *node, const Array **in,
                       const RefOp *const *own, const Array **out, Str *error)
 {
     const Graph *body = node->bodies.data[0];
-    int carried = loop_carried(node), results = node->outputs.count - carried;
+    int carried = (int)attrs_int(&node->attrs, "carried", 0),
+        results = node->outputs.count - carried;
     const Array **args =
         ARENA_ARRAY(arena, const Array *, body->inputs.count + 1);
     const Array **made =

@@ -65,16 +65,22 @@ static bool is_true(const Tensor *t)
            array_get_int(t->value, 0) != 0;
 }
 
-bool loop_is_counted(const Node *node)
+/* Every iteration hands on the condition that it got, or a true one. */
+static bool keeps_condition(const Node *node)
 {
     const Graph *body = node->bodies.count ? node->bodies.data[0] : NULL;
-    const Tensor *start = node->inputs.count > 1 ? node->inputs.data[1] : NULL;
 
     if (!body || !body->outputs.count || body->inputs.count < 2)
         return false;
     const Tensor *next = copied_from(body->outputs.data[0]);
-    bool stays = next == body->inputs.data[1];
-    return (!start || is_true(start)) && (stays || is_true(next));
+    return next == body->inputs.data[1] || is_true(next);
+}
+
+bool loop_is_counted(const Node *node)
+{
+    const Tensor *start = node->inputs.count > 1 ? node->inputs.data[1] : NULL;
+
+    return (!start || is_true(start)) && keeps_condition(node);
 }
 
 int64_t loop_trips(const Node *node)
@@ -174,6 +180,9 @@ static bool infer_slices(InferContext *c, const Graph *body, int carried)
     for (int i = carried; i < c->node->outputs.count; i++) {
         const TensorType *slice = &body->outputs.data[i + 1]->type;
         Extent dims[MAX_RANK + 1];
+        if (node_has_input(c->node, 1) && keeps_condition(c->node) &&
+            !infer_constant(c, 1, "the condition"))
+            return false;
         if (!loop_is_counted(c->node) && trips != 0)
             return infer_error(c, "how many iterations there are depends on a "
                                   "condition; results that grow with each "

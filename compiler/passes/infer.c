@@ -40,8 +40,15 @@ static bool is_shape_arithmetic(const Node *node)
     return true;
 }
 
+static void want_operand(Node *node, int index)
+{
+    if (node_input(node, index))
+        node->inputs.data[index]->is_wanted = true;
+}
+
 /* Inputs of a body whose values were asked for within it are asked for
- * outside. */
+ * outside. What changes from one iteration to the next is known where the
+ * iterations are. */
 static void want_operands(Node *node, const Graph *body, const Tensor *t,
                           bool *seen)
 {
@@ -50,8 +57,11 @@ static void want_operands(Node *node, const Graph *body, const Tensor *t,
     seen[t->id] = true;
     for (int i = 0; t->is_input && i < body->inputs.count; i++) {
         int k = control_operand(node, i);
-        if (body->inputs.data[i] == t && k >= 0)
-            node->inputs.data[k]->is_wanted = true;
+        if (body->inputs.data[i] != t)
+            continue;
+        for (int n = 0; k < 0 && n < 2; n++)
+            want_operand(node, n);
+        want_operand(node, k < 0 ? i : k);
     }
     if (!t->producer || t->producer->op->traits & OP_TYPE_ONLY)
         return;
