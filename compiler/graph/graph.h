@@ -196,6 +196,8 @@ bool type_is_bounded(const TensorType *type);
 int64_t type_most(const TensorType *type);
 /* Fills g->symbols anew: the names of the inputs' extents in order. */
 void graph_find_symbols(Graph *g);
+/* Adds the names with bounds of a type's extents that are not there yet. */
+void graph_add_symbols(Graph *g, const TensorType *type);
 /* The place of a name among g->symbols, -1 for none. */
 int graph_symbol(const Graph *g, const char *name);
 /* Element type and extents; quantization does not count. */

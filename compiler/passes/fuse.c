@@ -463,7 +463,7 @@ static void try_to_absorb(FusePass *p, Group *group)
         is_fit =
             user->group == into && can_compute_in(p, t, user) &&
             (!cost->is_costly ||
-             type_count(&user->outputs.data[0]->type) <= type_count(&t->type));
+             type_most(&user->outputs.data[0]->type) <= type_most(&t->type));
     }
     if (!is_fit)
         return;

@@ -8,8 +8,8 @@
 #include "passes/passes.h"
 
 /* The definition of one node; buffers are named in0, in1, ... and out0,
- * ... NULL when the operator has none, a type is not static, or the node
- * has more operands than a definition can take. */
+ * ... NULL when the operator has none for these types, an extent has no bound,
+ * or the node has more operands than a definition can take. */
 Definition *define_node(Arena *arena, const Node *node);
 
 /* True when output 0 equals input 0 element by element. */
