@@ -175,6 +175,7 @@ const char *apart_text(Apart apart)
         [APART_EXCLUDED] = "--no-fuse",
         [APART_KIND] = "impure or several results",
         [APART_PROGRAM] = "loop program",
+        [APART_CONTROL] = "control flow",
         [APART_LEVEL] = "no fusion at -O0",
     };
     return texts[apart];

@@ -11,7 +11,8 @@
 #define TABLE(name, family, following)                                        \
     static const OpTable name = {family, following}
 TABLE(table_trigonometry, ops_trigonometry, NULL);
-TABLE(table_topk, ops_topk, &table_trigonometry);
+TABLE(table_control, ops_control, &table_trigonometry);
+TABLE(table_topk, ops_topk, &table_control);
 TABLE(table_recurrent, ops_recurrent, &table_topk);
 TABLE(table_loss, ops_loss, &table_recurrent);
 TABLE(table_quantize, ops_quantize, &table_loss);
@@ -248,10 +249,16 @@ static bool check_tensor(const Graph *g, const Node *node,
 
 bool op_check_lowerable(const Graph *g, const Node *node)
 {
-    if (!node->op->define && !node->op->program)
+    if (!node->op->define && !node->op->program && !node->bodies.count)
         return node_error(g->diag, node,
                           "this operator can only be computed on constants; "
                           "make its inputs constant");
+    for (int i = 0; i < node->bodies.count; i++) {
+        const Graph *body = node->bodies.data[i];
+        for (int k = 0; k < body->nodes.count; k++)
+            if (!op_check_lowerable(body, body->nodes.data[k]))
+                return false;
+    }
     for (int i = 0; i < node->inputs.count; i++)
         if (node->inputs.data[i] &&
             !check_tensor(g, node, node->inputs.data[i]))

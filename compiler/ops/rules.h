@@ -25,6 +25,7 @@ extern const Op *const ops_quantize[];
 extern const Op *const ops_loss[];
 extern const Op *const ops_trigonometry[];
 extern const Op *const ops_topk[];
+extern const Op *const ops_control[];
 extern const Op *const ops_recurrent[];
 
 /* Sets of element types. */

@@ -71,6 +71,12 @@ void node_replace_by_constants(Graph *g, Node *node,
  * values; false when it cannot be evaluated. Needs c->evaluate. */
 bool node_fold(PassContext *c, Node *node);
 
+/* Control flow that is known when compiling: a branch whose condition is a
+ * constant takes the place of its node, and so do the iterations of a loop
+ * that are few. The new nodes come right before where the node was, untyped.
+ * False when the node stays. */
+bool control_expand(PassContext *c, Node *node);
+
 /* Removes nodes that no output needs, then constants without users.
  * Linear in the size of the graph. */
 void graph_sweep(Graph *g);
