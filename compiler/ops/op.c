@@ -12,7 +12,10 @@
     static const OpTable name = {family, following}
 TABLE(table_trigonometry, ops_trigonometry, NULL);
 TABLE(table_control, ops_control, &table_trigonometry);
-TABLE(table_topk, ops_topk, &table_control);
+TABLE(table_unique, ops_unique, &table_control);
+TABLE(table_nms, ops_nms, &table_unique);
+TABLE(table_tfidf, ops_tfidf, &table_nms);
+TABLE(table_topk, ops_topk, &table_tfidf);
 TABLE(table_recurrent, ops_recurrent, &table_topk);
 TABLE(table_loss, ops_loss, &table_recurrent);
 TABLE(table_quantize, ops_quantize, &table_loss);
