@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "ops/control.h"
 #include "ops/rules.h"
 
 /* One table a family; a user's own tables go in front of these. */
@@ -221,7 +222,12 @@ bool ops_infer_graph(Graph *g)
     bool ok = true;
     for (int i = 0; i < g->nodes.count; i++) {
         Node *node = g->nodes.data[i];
-        if (has_untyped_input(node) || !op_infer(g, node)) {
+        bool typed = !has_untyped_input(node);
+        if (typed && node->bodies.count)
+            control_bind(node);
+        for (int k = 0; typed && k < node->bodies.count; k++)
+            typed &= ops_infer_graph(node->bodies.data[k]);
+        if (!typed || !op_infer(g, node)) {
             forget_types(node);
             ok = false;
         }
