@@ -167,7 +167,7 @@ static void define_conv(DefineContext *c)
         in[2 + i] = expr_add_int(a, at, -window.lo[i]);
         weight[2 + i] = k;
     }
-    bool padded = window_is_padded(&window, &x->dims[2], &sum->dims[2]);
+    bool padded = window_is_padded(&window, x, sum);
     stage_end_reduce(
         &b, "sum",
         expr_mul(a, read_input(&b, x, padded, in), expr_read(a, w, weight)));
@@ -317,8 +317,8 @@ static const Op op_conv = {.name = "Conv",
                            .max_inputs = 3,
                            .min_outputs = 1,
                            .max_outputs = 1,
-                           .traits =
-                               OP_ANCHOR | OP_REDUCTION | OP_LINEAR_WEIGHTS,
+                           .traits = OP_ANCHOR | OP_REDUCTION |
+                                     OP_LINEAR_WEIGHTS | OP_RUNTIME_EXTENTS,
                            .attrs = conv_attrs,
                            .infer = infer_conv,
                            .define = define_conv,

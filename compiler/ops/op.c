@@ -331,9 +331,11 @@ static bool check_runtime_extents(const Graph *g)
             continue;
         const Tensor *t = node->outputs.data[0];
         type.length = 0;
-        if (t)
-            type_print(&type, &t->type);
-        str_addf(&list, "%s%s \"%s\" (%s)", list.length ? ", " : "",
+        for (int k = 0; t && k < t->type.rank; k++) {
+            str_add(&type, k ? "," : "");
+            extent_print_plain(&type, t->type.dims[k]);
+        }
+        str_addf(&list, "%s%s \"%s\" [%s]", list.length ? ", " : "",
                  node->op->name, node->name, t ? str_text(&type) : "");
     }
     if (list.length)

@@ -283,7 +283,7 @@ static void insert_relayout(LayoutPass *p, Tensor *t)
     int64_t dims[MAX_RANK];
 
     tensor_dims(&t->type, dims);
-    if (!type_is_static(&t->type) ||
+    if (!type_is_bounded(&t->type) ||
         layout_same_storage(&t->layout, &wanted, t->type.rank, dims))
         return;
     for (int i = 0; i < t->users.count; i++)
