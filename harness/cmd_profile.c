@@ -196,8 +196,10 @@ static int profile_model(Profile *p, const char *model)
     str_free(&error);
     p->plan.peak = peak;
     char *work = make_temp_folder(p->arena);
-    if (!work)
+    if (!work) {
+        json_decref(peak);
         return bad_input("no temporary folder");
+    }
     ModelResult result;
     measure_model(p->arena, model, &p->plan, work, &result);
     remove_temp_folder(work);
