@@ -24,6 +24,11 @@ void ref_store_ints(Array *array, const int64_t *values);
 /* Integer arithmetic is modulo the width of its type. */
 int64_t ref_wrap(DType dtype, int64_t value);
 
+/* Compares integers of that type; int64_t holds the bits of all. */
+bool ref_int_less(DType dtype, int64_t x, int64_t y);
+/* The type's highest or lowest integer. */
+int64_t ref_int_bound(DType dtype, bool highest);
+
 /* NumPy's common shape of several arrays (NULL ones do not count). */
 bool ref_broadcast(RefCall *call, const Array *const *arrays, int count,
                    int *rank, int64_t *dims);
@@ -46,7 +51,32 @@ void ref_row_major_strides(const Array *array, int64_t *strides);
 /* Element `k` of `from` to element `i` of `to`, bit by bit. */
 void ref_copy_element(Array *to, int64_t i, const Array *from, int64_t k);
 
+/* An array as [outer, n, inner] around an axis. */
+typedef struct RefLines {
+    int64_t outer, n, inner;
+} RefLines;
+RefLines ref_lines(const Array *x, int axis);
+
+/* ONNX's numbers for element types; DT_INVALID for others. */
+DType ref_onnx_dtype(int64_t number);
+/* The type that attribute `name` has the number of, or `fallback`; false with
+ * an error for one that does not exist. */
+bool ref_dtype(RefCall *call, const char *name, DType fallback, DType *dtype);
+
 /* The families' oracles. */
+bool ref_shrink(RefCall *call);
+bool ref_bitwise(RefCall *call);
+bool ref_bitwise_not(RefCall *call);
+bool ref_gather_nd(RefCall *call);
+bool ref_scatter_nd(RefCall *call);
+bool ref_tensor_scatter(RefCall *call);
+bool ref_trilu(RefCall *call);
+bool ref_eye_like(RefCall *call);
+bool ref_one_hot(RefCall *call);
+bool ref_hardmax(RefCall *call);
+bool ref_reverse_sequence(RefCall *call);
+bool ref_compress(RefCall *call);
+bool ref_center_crop_pad(RefCall *call);
 bool ref_unary(RefCall *call);
 bool ref_binary(RefCall *call);
 bool ref_compare(RefCall *call);

@@ -22,11 +22,18 @@ const RefOp reference_ops[] = {
     {"", "Atanh", ref_unary},
     {"", "AveragePool", ref_pool},
     {"", "BatchNormalization", ref_batch_norm},
+    {"", "BitShift", ref_bitwise},
+    {"", "BitwiseAnd", ref_bitwise},
+    {"", "BitwiseNot", ref_bitwise_not},
+    {"", "BitwiseOr", ref_bitwise},
+    {"", "BitwiseXor", ref_bitwise},
     {"", "Cast", ref_cast},
     {"", "CastLike", ref_cast},
     {"", "Ceil", ref_unary},
     {"", "Celu", ref_unary},
+    {"", "CenterCropPad", ref_center_crop_pad},
     {"", "Clip", ref_clip},
+    {"", "Compress", ref_compress},
     {"", "Concat", ref_concat},
     {"", "Constant", ref_constant},
     {"", "ConstantOfShape", ref_constant_of_shape},
@@ -44,10 +51,12 @@ const RefOp reference_ops[] = {
     {"", "Erf", ref_unary},
     {"", "Exp", ref_unary},
     {"", "Expand", ref_expand},
+    {"", "EyeLike", ref_eye_like},
     {"", "Flatten", ref_flatten},
     {"", "Floor", ref_unary},
     {"", "Gather", ref_gather},
     {"", "GatherElements", ref_gather_elements},
+    {"", "GatherND", ref_gather_nd},
     {"", "Gelu", ref_unary},
     {"", "Gemm", ref_gemm},
     {"", "GlobalAveragePool", ref_global_pool},
@@ -57,6 +66,7 @@ const RefOp reference_ops[] = {
     {"", "GroupNormalization", ref_group_norm},
     {"", "HardSigmoid", ref_unary},
     {"", "HardSwish", ref_unary},
+    {"", "Hardmax", ref_hardmax},
     {"", "Identity", ref_identity},
     {"", "InstanceNormalization", ref_group_norm},
     {"", "IsInf", ref_compare},
@@ -80,6 +90,7 @@ const RefOp reference_ops[] = {
     {"", "Neg", ref_unary},
     {"", "NegativeLogLikelihoodLoss", ref_loss},
     {"", "Not", ref_compare},
+    {"", "OneHot", ref_one_hot},
     {"", "Or", ref_compare},
     {"", "PRelu", ref_binary},
     {"", "Pad", ref_pad},
@@ -101,10 +112,13 @@ const RefOp reference_ops[] = {
     {"", "Relu", ref_unary},
     {"", "Reshape", ref_reshape},
     {"", "Resize", ref_resize},
+    {"", "ReverseSequence", ref_reverse_sequence},
     {"", "Round", ref_unary},
     {"", "ScatterElements", ref_scatter_elements},
+    {"", "ScatterND", ref_scatter_nd},
     {"", "Selu", ref_unary},
     {"", "Shape", ref_shape},
+    {"", "Shrink", ref_shrink},
     {"", "SiLU", ref_unary},
     {"", "Sigmoid", ref_unary},
     {"", "Sign", ref_unary},
@@ -126,9 +140,11 @@ const RefOp reference_ops[] = {
     {"", "Swish", ref_unary},
     {"", "Tan", ref_unary},
     {"", "Tanh", ref_unary},
+    {"", "TensorScatter", ref_tensor_scatter},
     {"", "ThresholdedRelu", ref_unary},
     {"", "Tile", ref_tile},
     {"", "Transpose", ref_transpose},
+    {"", "Trilu", ref_trilu},
     {"", "Unsqueeze", ref_unsqueeze},
     {"", "Where", ref_where},
     {"", "Xor", ref_compare},
@@ -248,6 +264,20 @@ int64_t ref_wrap(DType dtype, int64_t value)
                                   : (int64_t)(high >> drop);
 }
 
+bool ref_int_less(DType dtype, int64_t x, int64_t y)
+{
+    return dtype_is_signed(dtype) ? x < y : (uint64_t)x < (uint64_t)y;
+}
+
+int64_t ref_int_bound(DType dtype, bool highest)
+{
+    unsigned drop =
+        64 - 8 * (unsigned)dtype_size(dtype) + dtype_is_signed(dtype);
+    int64_t top = dtype == DT_BOOL ? 1 : (int64_t)(UINT64_MAX >> drop);
+
+    return highest ? top : dtype_is_signed(dtype) ? -top - 1 : 0;
+}
+
 void ref_store_ints(Array *array, const int64_t *values)
 {
     int64_t count = array_count(array);
@@ -292,6 +322,25 @@ void ref_broadcast_strides(const Array *array, int rank, int64_t *strides)
             strides[rank - array->rank + k] = stride;
         stride *= array->dims[k];
     }
+}
+
+RefLines ref_lines(const Array *x, int axis)
+{
+    RefLines l = {1, x->dims[axis], 1};
+
+    for (int i = 0; i < x->rank; i++)
+        if (i != axis)
+            *(i < axis ? &l.outer : &l.inner) *= x->dims[i];
+    return l;
+}
+
+bool ref_dtype(RefCall *call, const char *name, DType fallback, DType *dtype)
+{
+    const Attr *attr = attrs_find(call->attrs, name);
+
+    *dtype = attr ? ref_onnx_dtype(attr->i) : fallback;
+    return *dtype != DT_INVALID ||
+           ref_fail(call, "%s is no element type", name);
 }
 
 void ref_walk_next(RefWalk *w)

@@ -10,7 +10,10 @@
 /* One table a family; a user's own tables go in front of these. */
 #define TABLE(name, family, following)                                        \
     static const OpTable name = {family, following}
-TABLE(table_trigonometry, ops_trigonometry, NULL);
+TABLE(table_bitwise, ops_bitwise, NULL);
+TABLE(table_position, ops_position, &table_bitwise);
+TABLE(table_scatter, ops_scatter, &table_position);
+TABLE(table_trigonometry, ops_trigonometry, &table_scatter);
 TABLE(table_loss, ops_loss, &table_trigonometry);
 TABLE(table_quantize, ops_quantize, &table_loss);
 TABLE(table_cast, ops_cast, &table_quantize);
