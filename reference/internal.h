@@ -126,5 +126,19 @@ bool ref_resize(RefCall *call);
 bool ref_dequantize(RefCall *call);
 bool ref_quantize(RefCall *call);
 bool ref_loss(RefCall *call);
+bool ref_einsum(RefCall *call);
+bool ref_det(RefCall *call);
+bool ref_max_unpool(RefCall *call);
+bool ref_col2im(RefCall *call);
+bool ref_lp_norm(RefCall *call);
+bool ref_mvn(RefCall *call);
+bool ref_window(RefCall *call);
+bool ref_mel_weight_matrix(RefCall *call);
+bool ref_dft(RefCall *call);
+bool ref_stft(RefCall *call);
+bool ref_affine_grid(RefCall *call);
+bool ref_grid_sample(RefCall *call);
+bool ref_roi_align(RefCall *call);
+bool ref_deform_conv(RefCall *call);
 
 #endif

@@ -125,6 +125,23 @@ static bool drop_broadcast(Importer *in, Node *node)
     return true;
 }
 
+/* Before version 20 the axis was an attribute, 1 without one. */
+static bool move_dft_axis(Importer *in, Node *node)
+{
+    int64_t axis = attrs_int(&node->attrs, "axis", 1);
+    attrs_remove(&node->attrs, "axis");
+    set_operand(in, node, 2, "axis", array_ints(in->arena, &axis, 1));
+    return true;
+}
+
+/* Version 10 knew one way, without the half element. */
+static bool plain_rois(Importer *in, Node *node)
+{
+    attrs_set_string(in->arena, &node->attrs, "coordinate_transformation_mode",
+                     "output_half_pixel");
+    return true;
+}
+
 static bool default_axis(Importer *in, Node *node)
 {
     if (!attrs_find(&node->attrs, "axis"))
@@ -263,6 +280,7 @@ static const Upgrade upgrades[] = {
     {"BatchNormalization", 9, drop_spatial},
     {"Clip", 11, move_bounds},
     {"Concat", 4, default_axis},
+    {"DFT", 20, move_dft_axis},
     {"Dropout", 12, drop_ratio},
     {"Gemm", 7, drop_broadcast},
     {"GroupNormalization", 21, spread_groups},
@@ -279,6 +297,7 @@ static const Upgrade upgrades[] = {
     {"ReduceSum", 13, move_axes},
     {"ReduceSumSquare", 18, move_axes},
     {"Resize", 11, resize_10},
+    {"RoiAlign", 16, plain_rois},
     {"Slice", 10, move_slice},
     {"Softmax", 13, flatten_softmax},
     {"Split", 13, move_split},

@@ -10,7 +10,13 @@
 /* One table a family; a user's own tables go in front of these. */
 #define TABLE(name, family, following)                                        \
     static const OpTable name = {family, following}
-TABLE(table_bitwise, ops_bitwise, NULL);
+TABLE(table_deform, ops_deform, NULL);
+TABLE(table_sample, ops_sample, &table_deform);
+TABLE(table_spectral, ops_spectral, &table_sample);
+TABLE(table_norm, ops_norm, &table_spectral);
+TABLE(table_unpool, ops_unpool, &table_norm);
+TABLE(table_linear, ops_linear, &table_unpool);
+TABLE(table_bitwise, ops_bitwise, &table_linear);
 TABLE(table_position, ops_position, &table_bitwise);
 TABLE(table_scatter, ops_scatter, &table_position);
 TABLE(table_trigonometry, ops_trigonometry, &table_scatter);

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "tensor/half.h"
+
 bool node_has_input(const Node *node, int index)
 {
     return index < node->inputs.count && node->inputs.data[index];
@@ -401,6 +403,11 @@ const Expr *expr_sigmoid(Arena *a, const Expr *x)
     const Expr *one = const_like(a, x, 1);
     const Expr *e = expr_unary(a, EX_EXP, expr_unary(a, EX_NEG, x));
     return expr_div(a, one, expr_add(a, one, e));
+}
+
+DType work_dtype(DType dtype)
+{
+    return dtype_is_half(dtype) ? DT_F32 : dtype;
 }
 
 DType sum_dtype(DType dtype, int64_t count)

@@ -27,6 +27,12 @@ extern const Op *const ops_trigonometry[];
 extern const Op *const ops_scatter[];
 extern const Op *const ops_position[];
 extern const Op *const ops_bitwise[];
+extern const Op *const ops_linear[];
+extern const Op *const ops_unpool[];
+extern const Op *const ops_norm[];
+extern const Op *const ops_spectral[];
+extern const Op *const ops_sample[];
+extern const Op *const ops_deform[];
 
 /* Sets of element types. */
 enum {
@@ -142,6 +148,9 @@ void unflatten_index(Arena *a, const Expr *flat, int rank, const int64_t *dims,
                      const Expr **index);
 /* max(x, y) etc. over longer forms used by several families. */
 const Expr *expr_sigmoid(Arena *a, const Expr *x);
+/* What values of a type are computed in where several steps follow each
+ * other: f32 for half precision. */
+DType work_dtype(DType dtype);
 /* Sums `x` over reduction axes; accumulates in double for long sums. */
 DType sum_dtype(DType dtype, int64_t count);
 /* -axis counts from the end. */

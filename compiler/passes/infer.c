@@ -4,12 +4,13 @@
  * tensor has a type. All faults are reported, each once: a node behind a
  * fault is passed over.
  *
- * Small integer results whose operands are all known are evaluated on the
- * way and become constants, since the type rules of Reshape, Slice and the
- * like need their values: models compute shapes with ordinary nodes. */
+ * Small results whose operands are all known are evaluated on the way and
+ * become constants, since the type rules of Reshape, Slice and the like need
+ * their values: models compute shapes with ordinary nodes, and by way of
+ * floats (the scales of a Resize, the limit of a Range). */
 #include "passes/util.h"
 
-enum { MAX_SHAPE_ELEMENTS = 1024 };
+enum { MAX_SHAPE_ELEMENTS = 1024, MAX_SHAPE_FLOATS = 2 * MAX_RANK };
 
 static bool has_unknown_input(const Node *node)
 {
@@ -30,8 +31,9 @@ static bool is_shape_arithmetic(const Node *node)
         if (!t)
             continue;
         int64_t count = type_count(&t->type);
-        if (dtype_is_float(t->type.dtype) || t->type.rank > 1 || count < 0 ||
-            count > MAX_SHAPE_ELEMENTS)
+        int64_t most = dtype_is_float(t->type.dtype) ? MAX_SHAPE_FLOATS
+                                                     : MAX_SHAPE_ELEMENTS;
+        if (t->type.rank > 1 || count < 0 || count > most)
             return false;
     }
     return true;

@@ -17,5 +17,6 @@ extern const OpRow ops_rows_elementwise[];
 extern const OpRow ops_rows_layers[];
 extern const OpRow ops_rows_shape[];
 extern const OpRow ops_rows_index[];
+extern const OpRow ops_rows_signal[];
 
 #endif

@@ -182,7 +182,8 @@ static void check_row(const OpRow *row)
 }
 
 static const OpRow *const tables[] = {ops_rows_elementwise, ops_rows_layers,
-                                      ops_rows_shape, ops_rows_index};
+                                      ops_rows_shape, ops_rows_index,
+                                      ops_rows_signal};
 enum { TABLES = sizeof tables / sizeof *tables };
 
 static void test_rows(void **state)
