@@ -140,5 +140,7 @@ bool ref_affine_grid(RefCall *call);
 bool ref_grid_sample(RefCall *call);
 bool ref_roi_align(RefCall *call);
 bool ref_deform_conv(RefCall *call);
+bool ref_attention(RefCall *call);
+bool ref_rotary_embedding(RefCall *call);
 
 #endif

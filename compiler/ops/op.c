@@ -10,7 +10,9 @@
 /* One table a family; a user's own tables go in front of these. */
 #define TABLE(name, family, following)                                        \
     static const OpTable name = {family, following}
-TABLE(table_deform, ops_deform, NULL);
+TABLE(table_rotary, ops_rotary, NULL);
+TABLE(table_attention, ops_attention, &table_rotary);
+TABLE(table_deform, ops_deform, &table_attention);
 TABLE(table_sample, ops_sample, &table_deform);
 TABLE(table_spectral, ops_spectral, &table_sample);
 TABLE(table_norm, ops_norm, &table_spectral);

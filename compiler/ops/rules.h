@@ -33,6 +33,8 @@ extern const Op *const ops_norm[];
 extern const Op *const ops_spectral[];
 extern const Op *const ops_sample[];
 extern const Op *const ops_deform[];
+extern const Op *const ops_attention[];
+extern const Op *const ops_rotary[];
 
 /* Sets of element types. */
 enum {

@@ -216,7 +216,10 @@ static void check_outputs(const char *what, Arena *arena, Diag *diag,
         if (!same)
             fail_msg("%s: output %d has another shape", what, i);
         check_close(arena_printf(arena, "%s, output %d", what, i), got[i],
-                    want, want->dtype == DT_F16 ? 2e-3 : 1e-4);
+                    want,
+                    want->dtype == DT_BF16  ? 1e-2
+                    : want->dtype == DT_F16 ? 2e-3
+                                            : 1e-4);
     }
 }
 
