@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "codegen/codegen.h"
 #include "evaluate.h"
+#include "import/export.h"
 #include "import/onnx.h"
 #include "ops/op.h"
 #include "passes/passes.h"
@@ -28,6 +29,7 @@ struct AssayCompiler {
     Diag *diag;
     /* `source` stays as loaded; `graph` is a second copy for the passes. */
     Graph *source, *graph;
+    const OpTable *ops; /* the user's own first */
     const Target *target;
     AssayOptions options;
     Program *program;
@@ -42,7 +44,15 @@ AssayCompiler *assay_new(void)
     AssayCompiler *c = ARENA_NEW(arena, AssayCompiler);
     c->arena = arena;
     c->diag = diag_new(arena, NULL);
+    c->ops = ops_builtin();
     return c;
+}
+
+void assay_add_ops(AssayCompiler *c, const Op *const *ops)
+{
+    OpTable *table = ARENA_NEW(c->arena, OpTable);
+    *table = (OpTable){ops, c->ops};
+    c->ops = table;
 }
 
 void assay_free(AssayCompiler *c)
@@ -97,7 +107,7 @@ bool assay_load_onnx(AssayCompiler *c, const char *path, const AssayLoad *load)
         binds[i] = (ImportBind){load->binds[i].name, load->binds[i].value};
     ImportOptions options = {dims, load->dim_count, binds, load->bind_count};
     c->diag->file = arena_strdup(c->arena, path);
-    c->source = onnx_import(c->arena, c->diag, ops_builtin(), path, &options);
+    c->source = onnx_import(c->arena, c->diag, c->ops, path, &options);
     c->graph = c->source ? graph_copy(c->arena, c->source) : NULL;
     add_timing(c, "import", start);
     return c->graph != NULL;
@@ -146,7 +156,7 @@ bool assay_build(AssayCompiler *c, const char *name,
                  bool (*build)(Graph *g, void *user), void *user)
 {
     double start = now();
-    c->source = graph_new(c->arena, c->diag, name, ops_builtin());
+    c->source = graph_new(c->arena, c->diag, name, c->ops);
     if (!build(c->source, user))
         return false;
     c->graph = graph_copy(c->arena, c->source);
@@ -157,6 +167,14 @@ bool assay_build(AssayCompiler *c, const char *name,
 const Graph *assay_source_graph(const AssayCompiler *c)
 {
     return c->source;
+}
+
+bool assay_export_onnx(AssayCompiler *c, const char *path)
+{
+    if (!c->source)
+        return diag_error(c->diag, "no model is loaded");
+    return onnx_export(c->diag, c->options.stop_after ? c->graph : c->source,
+                       path);
 }
 
 static bool run_passes(AssayCompiler *c)

@@ -43,6 +43,10 @@ AssayCompiler *assay_new(void);
 void assay_free(AssayCompiler *compiler);
 /* Memory that lives as long as the compiler. */
 Arena *assay_arena(AssayCompiler *compiler);
+/* Adds a user's own operators (rows of ops/op.h, ending with NULL), which
+ * are looked up before those that there are. Before a model is loaded. */
+struct Op;
+void assay_add_ops(AssayCompiler *compiler, const struct Op *const *ops);
 /* All messages so far, one a line, or "". */
 const char *assay_errors(const AssayCompiler *compiler);
 
@@ -73,6 +77,9 @@ bool assay_build(AssayCompiler *compiler, const char *name,
 /* The graph as loaded, before any pass: what the reference evaluates. */
 const struct Graph *assay_source_graph(const AssayCompiler *compiler);
 
+/* Writes the graph as an ONNX model: as loaded, or, after a compilation with
+ * `stop_after`, as it was then. */
+bool assay_export_onnx(AssayCompiler *compiler, const char *path);
 /* Runs passes, schedules and the memory plan. */
 bool assay_compile(AssayCompiler *compiler, const AssayOptions *options);
 const struct Graph *assay_graph(const AssayCompiler *compiler);

@@ -2,11 +2,29 @@
 #include "evaluate.h"
 
 #include "codegen/codegen.h"
+#include "ops/loop_program.h"
 #include "passes/util.h"
 #include "schedules/schedule.h"
 
 /* Elements up to which interpreting beats compiling. */
 static const double interpreted_work = 20000;
+
+static double work_of_loops(const Stmt *s)
+{
+    double work = 0;
+    switch (s->kind) {
+    case STMT_BLOCK:
+        for (int i = 0; i < s->list.count; i++)
+            work += work_of_loops(s->list.data[i]);
+        return work;
+    case STMT_FOR:
+        return (double)s->extent * work_of_loops(s->body);
+    case STMT_IF:
+        return 1 + work_of_loops(s->body);
+    default:
+        return 1;
+    }
+}
 
 static double work_of(const Definition *def)
 {
@@ -27,13 +45,18 @@ bool evaluate_node(Arena *arena, const Graph *g, const Node *node,
                    const Array **outputs)
 {
     Arena *scratch = arena_new();
-    Definition *def = define_node(scratch, node);
-    if (!def) {
-        arena_free(scratch);
-        return false;
-    }
     Diag *diag = diag_new(scratch, NULL);
-    Kernel *kernel = schedule_lower(schedule_new(scratch, diag, def), scratch);
+    Kernel *kernel = op_program(scratch, node);
+    double work = kernel ? work_of_loops(kernel->body) : 0;
+    if (!kernel) {
+        Definition *def = define_node(scratch, node);
+        if (!def) {
+            arena_free(scratch);
+            return false;
+        }
+        work = work_of(def);
+        kernel = schedule_lower(schedule_new(scratch, diag, def), scratch);
+    }
     void **data = ARENA_ARRAY(scratch, void *, kernel->params.count + 1);
     int in = 0, out = 0;
     for (int i = 0; i < kernel->params.count; i++) {
@@ -53,7 +76,7 @@ bool evaluate_node(Arena *arena, const Graph *g, const Node *node,
                                                dtype_size(b->dtype));
         }
     }
-    bool ok = work_of(def) <= interpreted_work
+    bool ok = work <= interpreted_work
                   ? kernel_interpret(kernel, data, diag)
                   : codegen_llvm_evaluate(kernel, data, diag);
     for (int i = 0; i < diag->errors.count; i++)

@@ -4,7 +4,7 @@
 
 #include "graph/graph.h"
 
-/* PassContext.evaluate: runs the node's definition, small ones through the
+/* PassContext.evaluate: runs the node's definition or program, small ones through the
  * interpreter, large ones compiled for the host's baseline. */
 bool evaluate_node(Arena *arena, const Graph *g, const Node *node,
                    const Array **outputs);

@@ -16,6 +16,7 @@
 #include "harness/results.h"
 #include "harness/roofline.h"
 #include "harness/timing.h"
+#include "harness/values.h"
 
 static const char usage[] =
     "Usage: assay-bench [options] [--benchmark_...]\n"
@@ -152,13 +153,11 @@ static void fill_result(Bench *b, const KernelBench *k, const json_t *peak,
     m->p99 = stats_percentile(all, k->samples.count, 0.99);
     m->flops = k->about.flops;
     m->code_bytes = (double)k->about.code_bytes;
-    m->kernels = json_pack(
-        "[{s:s, s:o, s:o, s:I, s:f}]", "name", k->about.name, "loops_hash",
-        json_sprintf("%016llx", (unsigned long long)k->about.loops_hash),
-        "code_hash",
-        json_sprintf("%016llx", (unsigned long long)k->about.code_hash),
-        "code_bytes", (json_int_t)k->about.code_bytes, "flops",
-        k->about.flops);
+    m->kernels =
+        json_pack("[{s:s, s:o, s:o, s:I, s:f}]", "name", k->about.name,
+                  "loops_hash", hash_json(k->about.loops_hash), "code_hash",
+                  hash_json(k->about.code_hash), "code_bytes",
+                  (json_int_t)k->about.code_bytes, "flops", k->about.flops);
     m->steps =
         json_pack("[{s:s, s:[s], s:f, s:f, s:f}]", "kernel", k->about.name,
                   "nodes", k->kernel->model, "seconds", m->p50, "flops",

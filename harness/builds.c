@@ -6,6 +6,7 @@
 
 #include "harness/common.h"
 #include "harness/groups.h"
+#include "harness/values.h"
 #include "runtime/pool.h"
 
 enum {
@@ -172,20 +173,16 @@ void comparison_free(Comparison *c)
     c->groups = NULL;
 }
 
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 json_t *comparison_json(const char *model, const Comparison *c)
 {
     const Pair *p = &c->pair;
     json_t *row = json_pack(
         "{s:s, s:s, s:s, s:o, s:o, s:o, s:s, s:o, s:i, s:i, s:i, s:O?}",
-        "model", model, "a", c->a, "b", c->b, "ratio", number(p->ratio.value),
-        "low", number(p->ratio.low), "high", number(p->ratio.high), "verdict",
+        "model", model, "a", c->a, "b", c->b, "ratio",
+        number_json(p->ratio.value), "low", number_json(p->ratio.low), "high",
+        number_json(p->ratio.high), "verdict",
         verdict_name(p->failed ? VERDICT_BROKEN : p->verdict), "noise",
-        number(c->noise), "blocks", p->blocks, "repeated", p->repeated,
+        number_json(c->noise), "blocks", p->blocks, "repeated", p->repeated,
         "disturbed", p->disturbed, "groups", c->groups);
     if (c->reason)
         json_object_set_new(row, "reason", json_string(c->reason));

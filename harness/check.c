@@ -89,8 +89,8 @@ Difference compare_arrays(const Array *got, const Array *wanted,
 
 /* ---- reference -------------------------------------------------------- */
 
-static bool eval_node(Arena *arena, const Node *node, ReferenceValues *values,
-                      Str *error)
+static bool eval_node(Arena *arena, const Node *node, const RefOp *const *own,
+                      ReferenceValues *values, Str *error)
 {
     const Array **in =
         ARENA_ARRAY(arena, const Array *, node->inputs.count + 1);
@@ -103,7 +103,8 @@ static bool eval_node(Arena *arena, const Node *node, ReferenceValues *values,
                     .attrs = &node->attrs,
                     .in_count = node->inputs.count,
                     .out_count = node->outputs.count,
-                    .in = in};
+                    .in = in,
+                    .own = own};
     if (!reference_eval(&call)) {
         str_addf(error, "reference: %s \"%s\": %s\n", node->op->name,
                  node->name, call.error ? call.error : "failed");
@@ -116,7 +117,8 @@ static bool eval_node(Arena *arena, const Node *node, ReferenceValues *values,
 }
 
 bool reference_run(Arena *arena, const Graph *g, Array *const *inputs,
-                   ReferenceValues *values, Str *error)
+                   const RefOp *const *own, ReferenceValues *values,
+                   Str *error)
 {
     values->count = g->next_id;
     values->by_id = ARENA_ARRAY(arena, const Array *, g->next_id + 1);
@@ -127,7 +129,7 @@ bool reference_run(Arena *arena, const Graph *g, Array *const *inputs,
     for (int i = 0; i < g->inputs.count; i++)
         values->by_id[g->inputs.data[i]->id] = inputs[i];
     for (int i = 0; i < g->nodes.count; i++)
-        if (!eval_node(arena, g->nodes.data[i], values, error))
+        if (!eval_node(arena, g->nodes.data[i], own, values, error))
             return false;
     return true;
 }

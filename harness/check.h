@@ -4,6 +4,7 @@
 #define ASSAY_HARNESS_CHECK_H
 
 #include "graph/graph.h"
+#include "reference/reference.h"
 
 /* |a - b| <= atol * rms(b) + rtol * |b| for every element. */
 typedef struct Tolerance {
@@ -36,9 +37,11 @@ typedef struct ReferenceValues {
     int count;
 } ReferenceValues;
 
-/* `inputs` in the order of g->inputs. False with a line in `error` that
- * names the node whose oracle is missing or refused. */
+/* `inputs` in the order of g->inputs; `own` are lists of a user's oracles,
+ * ending with NULL, or NULL. False with a line in `error` that names the
+ * node whose oracle is missing or refused. */
 bool reference_run(Arena *arena, const Graph *g, Array *const *inputs,
-                   ReferenceValues *values, Str *error);
+                   const RefOp *const *own, ReferenceValues *values,
+                   Str *error);
 
 #endif

@@ -19,6 +19,7 @@
 #include "harness/options.h"
 #include "harness/replay.h"
 #include "harness/runner.h"
+#include "harness/values.h"
 
 static const char usage[] =
     "Usage: assay check MODEL [--artifact DIR]... [options]\n"
@@ -176,12 +177,6 @@ static bool make_inputs(Check *c, Str *error)
 }
 
 /* ---- comparing -------------------------------------------------------- */
-
-/* JSON has no infinity; nothing is that large. */
-static json_t *number_json(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
 
 static json_t *difference_json(const char *name, const Difference *d)
 {
@@ -348,11 +343,24 @@ static void check_artifact(Check *c, const char *dir, json_t *report)
     remove_temp_folder(taps);
 }
 
+static const RefOp *const *own_oracles(const Check *c)
+{
+    const CompileOptions *o = &c->compile;
+    const RefOp **lists =
+        ARENA_ARRAY(c->arena, const RefOp *, o->ops_count + 1);
+    int count = 0;
+    for (int i = 0; i < o->ops_count; i++)
+        if (o->ops[i]->oracles)
+            lists[count++] = o->ops[i]->oracles;
+    return lists;
+}
+
 static json_t *check_artifacts(Check *c, Str *error)
 {
     double start = clock_now();
     if (!make_inputs(c, error) ||
-        !reference_run(c->arena, c->graph, c->inputs, &c->reference, error))
+        !reference_run(c->arena, c->graph, c->inputs, own_oracles(c),
+                       &c->reference, error))
         return NULL;
     json_t *report = json_pack(
         "{s:s, s:f, s:f, s:f}", "model", c->model, "atol", tolerance_f32.atol,
@@ -369,7 +377,8 @@ static json_t *check_artifacts(Check *c, Str *error)
 
 /* ---- the table -------------------------------------------------------- */
 
-static double number_of(const json_t *row, const char *key)
+/* Null stands for infinity, which JSON has not. */
+static double ratio_of(const json_t *row, const char *key)
 {
     const json_t *value = json_object_get(row, key);
     return json_is_null(value) ? INFINITY : json_number_value(value);
@@ -381,8 +390,7 @@ static const json_t *worst_layer(const json_t *row)
     const json_t *layers = json_object_get(row, "layers"), *worst = NULL;
     for (size_t i = 0; i < json_array_size(layers); i++) {
         const json_t *layer = json_array_get(layers, i);
-        if (!worst ||
-            number_of(layer, "sqnr_db") < number_of(worst, "sqnr_db"))
+        if (!worst || ratio_of(layer, "sqnr_db") < ratio_of(worst, "sqnr_db"))
             worst = layer;
     }
     return worst;
@@ -402,12 +410,12 @@ static void print_table(const Check *c, const json_t *report)
         printf("%-24s %-12s", is_own ? c->model : name,
                json_string_value(json_object_get(row, "status")));
         if (json_object_get(row, "max_error"))
-            printf(" %9.2g %13.3g %5.1f dB", number_of(row, "max_error"),
-                   number_of(row, "max_excess"), number_of(row, "sqnr_db"));
+            printf(" %9.2g %13.3g %5.1f dB", ratio_of(row, "max_error"),
+                   ratio_of(row, "max_excess"), ratio_of(row, "sqnr_db"));
         if (layer)
             printf("  %s (%.1f dB)",
                    json_string_value(json_object_get(layer, "name")),
-                   number_of(layer, "sqnr_db"));
+                   ratio_of(layer, "sqnr_db"));
         putchar('\n');
         if (reason)
             printf("  %s\n", reason);

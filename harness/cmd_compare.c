@@ -8,6 +8,7 @@
 #include "harness/command.h"
 #include "harness/common.h"
 #include "harness/options.h"
+#include "harness/values.h"
 
 static const char usage[] =
     "Usage: assay compare A B [options]\n"
@@ -51,18 +52,6 @@ typedef struct Compare {
     long top, threads, seconds;
     bool quick, json;
 } Compare;
-
-static double number_of(const json_t *object, const char *key)
-{
-    const json_t *value = json_object_get(object, key);
-    return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
 
 /* Seconds that B saves or costs; the largest first. */
 static int by_change(const void *x, const void *y)

@@ -13,21 +13,27 @@
 
 static const char usage[] =
     "Usage: assay compile MODEL -o DIR [options]\n"
+    "       assay compile MODEL --emit onnx -o FILE [--stop-after PASS]\n"
     "\n"
     "Compiles a suite model (see `assay list models`; NAME@PARAMS sets its\n"
     "parameters) or an ONNX file, and writes the artifact folder DIR.\n"
     "\n"
     "  -o, --output DIR    where to write; made when missing\n"
+    "      --emit onnx     write the model as an ONNX file instead, as "
+    "loaded\n"
+    "                      or as it is after a pass\n"
     "      --format json   print what it took, by pass\n" COMPILE_HELP
     "\nExamples:\n"
     "  assay compile resnet50@192,width=0.75 -o /tmp/resnet50\n"
     "  assay compile model.onnx --dim N=1 --target x86-64-v3 -o "
-    "model/\n" EXIT_CODES_HELP;
+    "model/\n"
+    "  assay compile resnet50 --emit onnx -o resnet50.onnx\n" EXIT_CODES_HELP;
 
-enum { OPT_FORMAT = OPT_COMMAND };
+enum { OPT_FORMAT = OPT_COMMAND, OPT_EMIT };
 
 static const struct option long_options[] = {
     {"format", required_argument, NULL, OPT_FORMAT},
+    {"emit", required_argument, NULL, OPT_EMIT},
     {"output", required_argument, NULL, 'o'},
     COMPILE_LONG,
     {NULL, 0, NULL, 0},
@@ -96,12 +102,27 @@ static int compile(const char *model, const char *dir, bool json,
     return code;
 }
 
+static int emit_onnx(const char *model, const char *path,
+                     const CompileOptions *o)
+{
+    AssayCompiler *compiler = assay_new();
+    bool ok = open_model(compiler, model, o);
+    if (ok) {
+        ok = (!o->assay.stop_after || assay_compile(compiler, &o->assay)) &&
+             assay_export_onnx(compiler, path);
+        fputs(assay_errors(compiler), stderr);
+    }
+    assay_free(compiler);
+    return ok ? EXIT_FINE : EXIT_BAD_INPUT;
+}
+
 int cmd_compile(int argc, char **argv)
 {
     CompileOptions o;
     compile_options_init(&o);
     char *dir = NULL, folder[PATH_MAX];
-    bool json = false;
+    bool json = false, emit = false;
+    const char *given = NULL;
     int c;
     while ((c = getopt_long(argc, argv, COMPILE_SHORT "o:h", long_options,
                             NULL)) != -1) {
@@ -116,8 +137,15 @@ int cmd_compile(int argc, char **argv)
             continue;
         if (c == OPT_FORMAT)
             return EXIT_BAD_INPUT;
+        if (c == OPT_EMIT) {
+            emit = true;
+            if (strcmp(optarg, "onnx"))
+                return bad_input("--emit %s: there is onnx", optarg);
+            continue;
+        }
         if (c != 'o')
             return bad_input("see assay compile --help");
+        given = optarg;
         /* "out/" means "out". */
         for (size_t n = strlen(optarg); n > 1 && optarg[n - 1] == '/'; n--)
             optarg[n - 1] = 0;
@@ -130,5 +158,6 @@ int cmd_compile(int argc, char **argv)
     }
     if (optind + 1 != argc || !dir)
         return fputs(usage, stderr), EXIT_BAD_INPUT;
-    return compile(argv[optind], dir, json, &o);
+    return emit ? emit_onnx(argv[optind], given, &o)
+                : compile(argv[optind], dir, json, &o);
 }

@@ -51,7 +51,11 @@ static bool show_definition(Str *out, Diag *diag, const Program *program,
                             const ProgramKernel *k)
 {
     (void)diag, (void)program;
-    definition_print(out, k->def);
+    /* A loop program begins as loops. */
+    if (k->def)
+        definition_print(out, k->def);
+    else
+        kernel_print(out, k->kernel);
     return true;
 }
 

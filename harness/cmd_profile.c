@@ -9,6 +9,7 @@
 #include "harness/launch.h"
 #include "harness/measure.h"
 #include "harness/metric.h"
+#include "harness/values.h"
 
 static const char usage[] =
     "Usage: assay profile MODEL [options]\n"
@@ -57,15 +58,8 @@ typedef struct Profile {
 
 typedef struct Row {
     const json_t *step;
-    int place; /* in the order of the run */
     double seconds, slack, flops, bytes;
 } Row;
-
-static double number_of(const json_t *object, const char *key)
-{
-    const json_t *value = json_object_get(object, key);
-    return json_is_number(value) ? json_number_value(value) : NAN;
-}
 
 static int by_time(const void *x, const void *y)
 {
@@ -88,7 +82,6 @@ static Row *make_rows(const Profile *p, const json_t *steps, int *count)
         double seconds = number_of(step, "seconds");
         double share = number_of(step, "bound_share");
         rows[i] = (Row){.step = step,
-                        .place = i + 1,
                         .seconds = seconds,
                         .slack = isnan(share) ? 0 : seconds * (1 - share),
                         .flops = number_of(step, "flops"),
@@ -127,7 +120,8 @@ static void print_row(Arena *arena, const Row *row)
     const json_t *step = row->step;
     double of_bound = number_of(step, "bound_share");
     const char *kernel = json_string_value(json_object_get(step, "kernel"));
-    printf("%4d %9s %5.1f %% %8.1f %9s %-7s %6s  %-38s %s\n", row->place,
+    printf("%5.0f %9s %5.1f %% %8.1f %9s %-7s %6s  %-38s %s\n",
+           number_of(step, "group"),
            format_seconds(arena, row->seconds), 100 * number_of(step, "share"),
            row->flops / row->seconds * 1e-9, format_bytes(arena, row->bytes),
            bound_text(arena, step),
@@ -147,7 +141,7 @@ static void print_table(const Profile *p, const ModelResult *r)
            format_seconds(p->arena, m->p50), count, m->flops * 1e-9,
            m->flops / m->p50 * 1e-9,
            100 * m->flops / m->p50 / (r->fma_gflops * 1e9));
-    printf("%4s %9s %7s %8s %9s %-7s %6s  %-38s %s\n", "call", "time", "share",
+    printf("%5s %9s %7s %8s %9s %-7s %6s  %-38s %s\n", "group", "time", "share",
            "GFLOP/s", "bytes", "bound", "of it", "kernel", "nodes");
     int shown = p->top && p->top < count ? (int)p->top : count;
     for (int i = 0; i < shown; i++)
@@ -156,10 +150,11 @@ static void print_table(const Profile *p, const ModelResult *r)
     for (int i = shown; i < count; i++)
         rest += number_of(rows[i].step, "share");
     if (shown < count)
-        printf("%4s %9s %5.1f %%  in %d more; --top 0 shows all\n", "", "",
+        printf("%5s %9s %5.1f %%  in %d more; --top 0 shows all\n", "", "",
                100 * rest, count - shown);
-    printf("\nbound: compute, or the level that the bytes come from at best; "
-           "of it: the time at\nthat bound over the measured one.\n");
+    printf("\ngroup: as in `assay inspect --groups`. bound: compute, or the "
+           "level that the bytes come\nfrom at best; of it: the time at that "
+           "bound over the measured one.\n");
 }
 
 static void print_json(const Profile *p, const ModelResult *r)
@@ -168,8 +163,7 @@ static void print_json(const Profile *p, const ModelResult *r)
     json_t *values = json_object();
     for (const Metric *metric = metrics(); metric->name; metric++) {
         double value = metric->probe(r, m);
-        json_object_set_new(values, metric->name,
-                            isfinite(value) ? json_real(value) : json_null());
+        json_object_set_new(values, metric->name, number_json(value));
     }
     json_t *report =
         json_pack("{s:s, s:s, s:i, s:s, s:o, s:O?, s:O?}", "model", r->label,

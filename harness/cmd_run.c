@@ -39,6 +39,8 @@ static const char usage[] =
     "      --labels FILE   ... and integer labels, as .npy\n"
     "      --target T      native (default), or one of `assay list targets`\n"
     "      --dim NAME=VALUE  a named dimension of an ONNX file\n"
+    "      --bind NAME=FILE  an input that decides shapes, as a constant\n"
+    "      --ops FILE      your own operators\n"
     "\nExamples:\n"
     "  assay run resnet18 mobilenet_v2 --quick\n"
     "  assay run all --mode fused,unfused,O0 --budget 20\n"
@@ -68,6 +70,8 @@ static const struct option long_options[] = {
     {"labels", required_argument, NULL, OPT_LABELS},
     {"target", required_argument, NULL, OPT_TARGET},
     {"dim", required_argument, NULL, OPT_DIM},
+    {"bind", required_argument, NULL, OPT_BIND},
+    {"ops", required_argument, NULL, OPT_OPS},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
@@ -157,9 +161,14 @@ static bool take_option(Run *run, int code)
         vec_push(run->arena, &run->compile_args, optarg);
         return true;
     case OPT_DIM:
-        vec_push(run->arena, &run->compile_args, "--dim");
+    case OPT_BIND:
+    case OPT_OPS:
+        vec_push(run->arena, &run->compile_args,
+                 code == OPT_DIM    ? "--dim"
+                 : code == OPT_BIND ? "--bind"
+                                    : "--ops");
         vec_push(run->arena, &run->compile_args, optarg);
-        return compile_options_take(&run->dims, OPT_DIM, optarg) > 0;
+        return compile_options_take(&run->dims, code, optarg) > 0;
     default:
         bad_input("see assay run --help");
         return false;

@@ -33,6 +33,7 @@ static const char usage[] =
     "      --data DIR      where the suite is\n"
     "                      (/usr/share/libonnx-testdata/data)\n"
     "      --target T      native (default), or one of `assay list targets`\n"
+    "      --ops FILE      your own operators; may be repeated\n"
     "      --level L,L...  O0,O1,unfused,fused (all)\n"
     "      --every N       each N-th case only\n"
     "  -j, --jobs N        cases at once (all cores)\n"
@@ -53,6 +54,7 @@ enum {
     OPT_LIST,
     OPT_DATA,
     OPT_TARGET_NAME,
+    OPT_OWN_OPS,
     OPT_LEVEL,
     OPT_EVERY,
     OPT_TIMEOUT,
@@ -65,6 +67,7 @@ static const struct option long_options[] = {
     {"list", required_argument, NULL, OPT_LIST},
     {"data", required_argument, NULL, OPT_DATA},
     {"target", required_argument, NULL, OPT_TARGET_NAME},
+    {"ops", required_argument, NULL, OPT_OWN_OPS},
     {"level", required_argument, NULL, OPT_LEVEL},
     {"every", required_argument, NULL, OPT_EVERY},
     {"jobs", required_argument, NULL, 'j'},
@@ -80,6 +83,7 @@ typedef enum Format { FORMAT_TABLE, FORMAT_JSON, FORMAT_JUNIT } Format;
 typedef struct Validate {
     Arena *arena;
     ValidatePlan plan;
+    CompileOptions own; /* --ops only */
     const char *suite, *folder, *list_file;
     ExpectedList expected;
     Vec(const char *) words;
@@ -260,6 +264,9 @@ static bool take_option(Validate *v, int code)
     case OPT_TARGET_NAME:
         v->plan.target = optarg;
         return true;
+    case OPT_OWN_OPS:
+        v->plan.ops = &v->own;
+        return compile_options_add_ops(&v->own, optarg);
     case OPT_LEVEL:
         return take_levels(v, optarg);
     case OPT_EVERY:
@@ -317,6 +324,7 @@ int cmd_validate(int argc, char **argv)
                   .every = 1,
                   .timeout = 120,
                   .jobs = sysconf(_SC_NPROCESSORS_ONLN)};
+    compile_options_init(&v.own);
     take_levels(&v, "O0,O1,unfused,fused");
     int c;
     while ((c = getopt_long(argc, argv, "j:vh", long_options, NULL)) != -1) {

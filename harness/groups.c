@@ -6,6 +6,7 @@
 
 #include "base/vec.h"
 #include "runtime/runtime.h"
+#include "harness/values.h"
 
 typedef struct Groups {
     Arena *arena;
@@ -176,24 +177,19 @@ static json_t *kernels_json(Groups *g, int side)
     return list;
 }
 
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *group_row(Groups *g, Ratio *ratio)
 {
     *ratio = pair_part_ratio(g->pair, part_of, g, 0.95);
     json_t *a = kernels_json(g, 0), *b = kernels_json(g, 1);
     const json_t *one = json_array_get(json_array_size(b) ? b : a, 0);
     const char *name = json_string_value(one);
-    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}",
-                     "name", name ? name : "", "nodes", nodes_json(g),
-                     "a_seconds", number(median_seconds(g, 0)), "b_seconds",
-                     number(median_seconds(g, 1)), "a_kernels", a, "b_kernels",
-                     b, "ratio", number(ratio->value), "low",
-                     number(ratio->low), "high", number(ratio->high),
-                     "identical", same_code(g));
+    return json_pack(
+        "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "name",
+        name ? name : "", "nodes", nodes_json(g), "a_seconds",
+        number_json(median_seconds(g, 0)), "b_seconds",
+        number_json(median_seconds(g, 1)), "a_kernels", a, "b_kernels", b,
+        "ratio", number_json(ratio->value), "low", number_json(ratio->low),
+        "high", number_json(ratio->high), "identical", same_code(g));
 }
 
 /* A part whose interval clears 1 by less than twice the placebo's spread is

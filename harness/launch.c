@@ -1,6 +1,7 @@
 #include "harness/launch.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/vec.h"
 #include "harness/common.h"
@@ -18,9 +19,13 @@ static void add_pair(Arena *arena, Words *argv, const char *option,
     vec_push(arena, argv, value);
 }
 
+/* Beside this program, or above it: tests are in a folder of their own. */
 static const char *runner_path(Arena *arena)
 {
-    return arena_printf(arena, "%s/assay-run", program_folder(arena));
+    const char *folder = program_folder(arena);
+    const char *beside = arena_printf(arena, "%s/assay-run", folder);
+    const char *above = arena_printf(arena, "%s/../assay-run", folder);
+    return access(beside, X_OK) && !access(above, X_OK) ? above : beside;
 }
 
 static json_t *launch_host(Arena *arena, const Launch *l, ChildEnd *end,

@@ -7,6 +7,7 @@
 #include "harness/accuracy.h"
 #include "harness/common.h"
 #include "harness/roofline.h"
+#include "harness/values.h"
 
 typedef Vec(const char *) Words;
 
@@ -57,11 +58,6 @@ static void compile_mode(Arena *arena, const char *model,
                   arena_printf(arena, "compiling: %s", str_text(&failure)));
     json_decref(report);
     str_free(&failure);
-}
-
-static json_t *hash_json(uint64_t hash)
-{
-    return json_sprintf("%016llx", (unsigned long long)hash);
 }
 
 static void read_kernels(ModeResult *m, const ArtifactInfo *info)
@@ -175,12 +171,6 @@ static void check_modes(Arena *arena, const char *model,
 }
 
 /* ---- timing ----------------------------------------------------------- */
-
-static double number_of(const json_t *object, const char *key)
-{
-    const json_t *value = json_object_get(object, key);
-    return json_is_number(value) ? json_number_value(value) : NAN;
-}
 
 static void add_report(Arena *arena, ModelResult *r, ModeResult *m,
                        json_t *report)

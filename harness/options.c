@@ -126,6 +126,22 @@ static bool add_bind(CompileOptions *o, const char *text)
     return inputs_are_distinct(o->binds, o->bind_count);
 }
 
+bool compile_options_add_ops(CompileOptions *o, const char *path)
+{
+    if (o->ops_count == MAX_LIST) {
+        bad_input("more than %d of --ops", MAX_LIST);
+        return false;
+    }
+    Str error = {0};
+    const AssayCustomOps *ops = custom_load(path, &error);
+    if (!ops)
+        bad_input("--ops %s", str_text(&error));
+    str_free(&error);
+    if (ops)
+        o->ops[o->ops_count++] = ops;
+    return ops != NULL;
+}
+
 /* --mode and -O set the same thing: the last of several would win over what
  * was meant, or half of both would hold. */
 static bool take_mode(CompileOptions *o)
@@ -176,6 +192,8 @@ static bool take(CompileOptions *o, int code, const char *value)
         return add_dim(o, value);
     case OPT_BIND:
         return add_bind(o, value);
+    case OPT_OPS:
+        return compile_options_add_ops(o, value);
     case OPT_SCHEDULE:
         o->assay.naive = !strcmp(value, "naive");
         if (!o->assay.naive && strcmp(value, "default")) {
@@ -297,6 +315,8 @@ bool open_model(AssayCompiler *compiler, const char *model,
                 const CompileOptions *o)
 {
     bool ok;
+    for (int i = 0; i < o->ops_count; i++)
+        assay_add_ops(compiler, o->ops[i]->ops);
     if (suite_is_name(model) && o->dim_count) {
         bad_input("%s: --dim is for ONNX files; a suite model has "
                   "parameters, as %s@batch=4",

@@ -6,6 +6,7 @@
 
 #include "assay.h"
 #include "base/vec.h"
+#include "harness/custom.h"
 
 enum { MAX_LIST = 64 };
 
@@ -16,7 +17,9 @@ typedef struct CompileOptions {
     /* What `assay` points to. */
     const char *disabled[MAX_LIST], *no_fuse[MAX_LIST];
     AssayDim dims[MAX_LIST];
-    const char *binds[MAX_LIST]; /* NAME=FILE */
+    const char *binds[MAX_LIST];         /* NAME=FILE */
+    const AssayCustomOps *ops[MAX_LIST]; /* --ops */
+    int ops_count;
     int disabled_count, no_fuse_count, dim_count, bind_count;
 } CompileOptions;
 
@@ -26,6 +29,7 @@ enum {
     OPT_MODE,
     OPT_DIM,
     OPT_BIND,
+    OPT_OPS,
     OPT_SCHEDULE,
     OPT_DISABLE,
     OPT_NO_FUSE,
@@ -43,6 +47,7 @@ enum {
         {"mode", required_argument, NULL, OPT_MODE},                          \
         {"dim", required_argument, NULL, OPT_DIM},                            \
         {"bind", required_argument, NULL, OPT_BIND},                          \
+        {"ops", required_argument, NULL, OPT_OPS},                            \
         {"schedule", required_argument, NULL, OPT_SCHEDULE},                  \
         {"disable", required_argument, NULL, OPT_DISABLE},                    \
         {"no-fuse", required_argument, NULL, OPT_NO_FUSE},                    \
@@ -66,6 +71,8 @@ enum {
     "  --bind NAME=FILE    the value (.npy or .pb) of an input of an ONNX\n"  \
     "                      file that decides shapes: a constant from then\n"  \
     "                      on; may be repeated\n"                             \
+    "  --ops FILE          your own operators, a shared object as\n"          \
+    "                      harness/custom.h says; may be repeated\n"          \
     "  --disable PASS      leave a pass out; may be repeated\n"               \
     "  --no-fuse NODE      keep a node out of fusion; may be repeated\n"      \
     "  --dump-after PASS   print the graph after a pass, or \"all\"\n"        \
@@ -83,6 +90,8 @@ void compile_options_init(CompileOptions *o);
 /* Takes one option that getopt_long returned. 1: taken, 0: not one of
  * these, -1: a bad value, which was reported. */
 int compile_options_take(CompileOptions *o, int code, const char *value);
+/* Loads a file of --ops; false when it is none, reported. */
+bool compile_options_add_ops(CompileOptions *o, const char *path);
 /* Applies a mode by name; false when there is no such mode, reported. */
 bool compile_options_set_mode(CompileOptions *o, const char *mode);
 /* --format table or json; false with a message on anything else. */

@@ -11,6 +11,7 @@
 #include "harness/common.h"
 #include "harness/fingerprint.h"
 #include "harness/metric.h"
+#include "harness/values.h"
 
 /* ---- context ---------------------------------------------------------- */
 
@@ -79,11 +80,6 @@ json_t *results_new(Arena *arena, const ResultsContext *context)
 
 /* ---- cases ------------------------------------------------------------ */
 
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 /* Sets a value unless it is NULL, keeping the original reference. */
 static void set_shared(json_t *object, const char *key, json_t *value)
 {
@@ -95,7 +91,7 @@ static json_t *values_json(const ModelResult *r, const ModeResult *m)
 {
     json_t *o = json_object();
     for (const Metric *metric = metrics(); metric->name; metric++)
-        json_object_set_new(o, metric->name, number(metric->probe(r, m)));
+        json_object_set_new(o, metric->name, number_json(metric->probe(r, m)));
     return o;
 }
 
@@ -123,7 +119,7 @@ static json_t *case_json(const json_t *context, const ModelResult *r,
     json_object_set_new(o, "status", json_string(case_status_name(m->status)));
     if (m->reason)
         json_object_set_new(o, "reason", json_string(m->reason));
-    json_object_set_new(o, "seconds", number(m->seconds));
+    json_object_set_new(o, "seconds", number_json(m->seconds));
     json_object_set_new(o, "values", values_json(r, m));
     json_object_set_new(o, "samples", samples_json(m));
     set_shared(o, "passes", m->passes);
@@ -152,9 +148,9 @@ static json_t *bench_row(const json_t *the_case, const char *run_type)
 static void set_time(json_t *row, double seconds, int iterations)
 {
     json_object_set_new(row, "iterations", json_integer(iterations));
-    json_object_set_new(row, "real_time", number(seconds * 1e3));
+    json_object_set_new(row, "real_time", number_json(seconds * 1e3));
     /* Of one thread that works all the time, the two are the same. */
-    json_object_set_new(row, "cpu_time", number(seconds * 1e3));
+    json_object_set_new(row, "cpu_time", number_json(seconds * 1e3));
     json_object_set_new(row, "time_unit", json_string("ms"));
 }
 

@@ -2,10 +2,7 @@
 
 #include <math.h>
 
-static double number_of(const json_t *object, const char *key)
-{
-    return json_number_value(json_object_get(object, key));
-}
+#include "harness/values.h"
 
 /* The row of peak's "bandwidth" that holds `bytes`, spread over the
  * threads; the last one holds anything. */

@@ -23,8 +23,8 @@ enum { TIMING_MOST_SAMPLES = 256 }; /* that a report holds */
  * "fma_gflops", the best, and "fma_beside", means before and after. False
  * with a line in the runner's error. */
 bool timing_run(Timed *sides, int count, const TimingOptions *options);
-/* Adds "steps", in order: "kernel", "nodes", "seconds" (median), "samples"
- * (by run), "flops" and "bytes". */
+/* Adds "steps", in order: "kernel", "group", "nodes", "seconds" (median),
+ * "samples" (by run), "flops" and "bytes". */
 void timing_profile(Timed *sides, int count, const TimingOptions *options);
 
 #endif

@@ -109,6 +109,9 @@ static bool bind_wanted(Case *c)
 static bool load_model(Case *c)
 {
     c->compiler = assay_new();
+    const CompileOptions *own = c->plan->ops;
+    for (int i = 0; own && i < own->ops_count; i++)
+        assay_add_ops(c->compiler, own->ops[i]->ops);
     AssayLoad options = {.binds = c->binds, .bind_count = c->bind_count};
     return assay_load_onnx(c->compiler, model_path(c), &options);
 }

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "harness/child.h"
+#include "harness/options.h"
 
 typedef enum ValidateLevel {
     LEVEL_O0,
@@ -20,9 +21,10 @@ typedef enum ValidateLevel {
 const char *validate_level_name(ValidateLevel level);
 
 typedef struct ValidatePlan {
-    const char *target;       /* NULL: native */
-    bool levels[LEVEL_COUNT]; /* those to go through */
-    ProcessLimits limits;     /* of one case */
+    const char *target;        /* NULL: native */
+    bool levels[LEVEL_COUNT];  /* those to go through */
+    ProcessLimits limits;      /* of one case */
+    const CompileOptions *ops; /* its --ops; NULL: none */
 } ValidatePlan;
 
 typedef struct ValidateResult {

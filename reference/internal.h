@@ -142,5 +142,7 @@ bool ref_roi_align(RefCall *call);
 bool ref_deform_conv(RefCall *call);
 bool ref_attention(RefCall *call);
 bool ref_rotary_embedding(RefCall *call);
+bool ref_topk(RefCall *call);
+bool ref_recurrent(RefCall *call);
 
 #endif

@@ -62,6 +62,7 @@ const RefOp reference_ops[] = {
     {"", "EyeLike", ref_eye_like},
     {"", "Flatten", ref_flatten},
     {"", "Floor", ref_unary},
+    {"", "GRU", ref_recurrent},
     {"", "Gather", ref_gather},
     {"", "GatherElements", ref_gather_elements},
     {"", "GatherND", ref_gather_nd},
@@ -84,6 +85,7 @@ const RefOp reference_ops[] = {
     {"", "IsInf", ref_compare},
     {"", "IsNaN", ref_compare},
     {"", "LRN", ref_lrn},
+    {"", "LSTM", ref_recurrent},
     {"", "LayerNormalization", ref_layer_norm},
     {"", "LeakyRelu", ref_unary},
     {"", "Less", ref_compare},
@@ -114,6 +116,7 @@ const RefOp reference_ops[] = {
     {"", "Pow", ref_binary},
     {"", "QuantizeLinear", ref_quantize},
     {"", "RMSNormalization", ref_rms_norm},
+    {"", "RNN", ref_recurrent},
     {"", "Range", ref_range},
     {"", "Reciprocal", ref_unary},
     {"", "ReduceL1", ref_reduce},
@@ -163,6 +166,7 @@ const RefOp reference_ops[] = {
     {"", "TensorScatter", ref_tensor_scatter},
     {"", "ThresholdedRelu", ref_unary},
     {"", "Tile", ref_tile},
+    {"", "TopK", ref_topk},
     {"", "Transpose", ref_transpose},
     {"", "Trilu", ref_trilu},
     {"", "Unsqueeze", ref_unsqueeze},
@@ -171,24 +175,35 @@ const RefOp reference_ops[] = {
     {NULL, NULL, NULL},
 };
 
+static const RefOp *find_row(const RefOp *rows, const char *domain,
+                             const char *op)
+{
+    for (; rows->op; rows++)
+        if (!strcmp(rows->op, op) && !strcmp(rows->domain, domain))
+            return rows;
+    return NULL;
+}
+
 bool reference_eval(RefCall *call)
 {
     const char *domain = call->domain ? call->domain : "";
+    const RefOp *row = NULL;
 
     /* Two spellings of ONNX's own domain. */
     if (strcmp(domain, "ai.onnx") == 0)
         domain = "";
-    for (const RefOp *row = reference_ops; row->op; row++) {
-        if (strcmp(row->op, call->op) != 0 || strcmp(row->domain, domain) != 0)
-            continue;
-        call->scratch = arena_new();
-        bool ok = row->eval(call);
-        arena_free(call->scratch);
-        call->scratch = NULL;
-        return ok;
-    }
-    return ref_fail(call, "no oracle for this operator; add a row in "
-                          "reference/reference.c");
+    for (int i = 0; call->own && call->own[i] && !row; i++)
+        row = find_row(call->own[i], domain, call->op);
+    if (!row)
+        row = find_row(reference_ops, domain, call->op);
+    if (!row)
+        return ref_fail(call, "no oracle for this operator; add a row in "
+                              "reference/reference.c");
+    call->scratch = arena_new();
+    bool ok = row->eval(call);
+    arena_free(call->scratch);
+    call->scratch = NULL;
+    return ok;
 }
 
 bool ref_fail(RefCall *call, const char *format, ...)

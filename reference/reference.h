@@ -15,15 +15,18 @@ typedef struct RefCall {
     const Attrs *attrs;
     int in_count, out_count;
     const Array *const *in;
+    /* Lists of rows like reference_ops, searched first; ends with NULL. */
+    const struct RefOp *const *own;
     Array *out[REF_MAX_OUTPUTS];
     const char *error; /* set on failure: what is wrong */
     Arena *scratch;    /* of reference_eval: freed when it returns */
 } RefCall;
 
-typedef struct RefOp {
+typedef struct RefOp RefOp;
+struct RefOp {
     const char *domain, *op;
     bool (*eval)(RefCall *call);
-} RefOp;
+};
 
 /* Rows, ending with a NULL op. */
 extern const RefOp reference_ops[];

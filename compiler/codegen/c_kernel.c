@@ -577,15 +577,36 @@ static void emit_store(Emit *e, const Stmt *s)
     ptrmap_free(&level.names);
 }
 
-static void emit_if(Emit *e, const Stmt *s)
+/* The text of an expression that belongs to no store. */
+static const char *emit_value(Emit *e, const Expr *x)
 {
     Level level;
 
     begin_statement(e, &level);
-    const Expr *cond = math_expand(e->arena, s->cond, e->kernel->fused_math);
-    count_uses(e, cond);
-    line(e, "if (%s) {", emit_expr(e, cond));
+    x = math_expand(e->arena, x, e->kernel->fused_math);
+    count_uses(e, x);
+    const char *text = emit_expr(e, x);
     ptrmap_free(&level.names);
+    return text;
+}
+
+/* The number of iterations: a number, or the name of a local constant. */
+static const char *loop_count(Emit *e, const Stmt *s)
+{
+    const char *extent = arena_printf(e->arena, "%" PRId64, s->extent);
+
+    if (!s->limit)
+        return extent;
+    const char *limit = emit_value(e, s->limit);
+    const char *name = arena_printf(e->arena, "n%d", e->next_local++);
+    line(e, "const int64_t %s = %s < %s ? %s : %s;", name, limit, extent,
+         limit, extent);
+    return name;
+}
+
+static void emit_if(Emit *e, const Stmt *s)
+{
+    line(e, "if (%s) {", emit_value(e, s->cond));
     e->depth++;
     emit_stmt(e, s->body);
     e->depth--;
@@ -613,8 +634,12 @@ static void mark_stmt(PtrMap *seen, PtrMap *used, const Stmt *s, bool inside)
             mark_stmt(seen, used, s->list.data[i], inside);
         return;
     case STMT_FOR:
+        if (s->limit)
+            mark_expr(seen, used, s->limit);
         if (inside || s->loop != LOOP_PARALLEL)
             mark_stmt(seen, used, s->body, inside);
+        return;
+    case STMT_PREFETCH:
         return;
     case STMT_IF:
         mark_expr(seen, used, s->cond);
@@ -688,9 +713,9 @@ static void emit_parallel(Emit *e, const Stmt *s)
     line(e, "%s", "");
     e->out = out;
     e->depth = depth;
-    line(e,
-         "run->parallel_for(run->pool, %s_task%d, (void *)args, %" PRId64 ");",
-         e->symbol, task, s->extent);
+    /* The task has names of its own for the buffers, which are the same. */
+    line(e, "run->parallel_for(run->pool, %s_task%d, (void *)args, %s);",
+         e->symbol, task, loop_count(e, s));
 }
 
 static void emit_stmt(Emit *e, const Stmt *s)
@@ -703,6 +728,8 @@ static void emit_stmt(Emit *e, const Stmt *s)
     case STMT_STORE:
         emit_store(e, s);
         return;
+    case STMT_PREFETCH:
+        return; /* a hint that portable C has no word for */
     case STMT_IF:
         emit_if(e, s);
         return;
@@ -713,9 +740,9 @@ static void emit_stmt(Emit *e, const Stmt *s)
         emit_parallel(e, s);
         return;
     }
+    const char *count = loop_count(e, s);
     const char *var = bind_var(e, s->var);
-    line(e, "for (int64_t %s = 0; %s < %" PRId64 "; %s++) {", var, var,
-         s->extent, var);
+    line(e, "for (int64_t %s = 0; %s < %s; %s++) {", var, var, count, var);
     e->depth++;
     emit_stmt(e, s->body);
     e->depth--;

@@ -257,7 +257,8 @@ static void run_serially(void *pool, AssayTask task, void *context,
                          int64_t count)
 {
     (void)pool;
-    task(context, 0, count);
+    if (count > 0)
+        task(context, 0, count);
 }
 
 /* The least a host of its kind has, so that folded constants do not depend

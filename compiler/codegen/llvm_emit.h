@@ -24,7 +24,9 @@ typedef struct Emit {
 void emit_bind(Emit *e, const Var *var, LLVMValueRef value);
 /* The statement's store, for one element or for all lanes. */
 void emit_store(Emit *e, const Stmt *s);
-/* A boolean expression outside vector loops. */
-LLVMValueRef emit_condition(Emit *e, const Expr *cond);
+/* The hint to bring a cache line into the second level cache. */
+void emit_prefetch(Emit *e, const Stmt *s);
+/* A boolean or index expression outside vector loops. */
+LLVMValueRef emit_value(Emit *e, const Expr *x);
 
 #endif

@@ -587,11 +587,31 @@ void emit_store(Emit *e, const Stmt *s)
     ptrmap_free(&memo.vector);
 }
 
-LLVMValueRef emit_condition(Emit *e, const Expr *cond)
+void emit_prefetch(Emit *e, const Stmt *s)
+{
+    Memo memo = {0};
+    LLVMValueRef at = emit_scalar(e, &memo, s->offset);
+    /* Not an inbounds GEP: the line may lie behind the buffer. */
+    LLVMValueRef p =
+        LLVMBuildGEP2(builder(e), memory_type(e, s->buffer->dtype),
+                      buffer_pointer(e, s->buffer), &at, 1, "");
+    LLVMTypeRef type = LLVMTypeOf(p);
+    unsigned id = LLVMLookupIntrinsicID("llvm.prefetch", 13);
+    LLVMValueRef fn = LLVMGetIntrinsicDeclaration(e->m->module, id, &type, 1);
+    /* For reading, second level, data. */
+    LLVMValueRef args[] = {p, LLVMConstInt(e->m->i32, 0, 0),
+                           LLVMConstInt(e->m->i32, 2, 0),
+                           LLVMConstInt(e->m->i32, 1, 0)};
+    LLVMBuildCall2(builder(e), LLVMGlobalGetValueType(fn), fn, args, 4, "");
+    ptrmap_free(&memo.scalar);
+    ptrmap_free(&memo.vector);
+}
+
+LLVMValueRef emit_value(Emit *e, const Expr *x)
 {
     Memo memo = {0};
     LLVMValueRef v = emit_scalar(
-        e, &memo, math_expand(e->m->arena, cond, e->kernel->fused_math));
+        e, &memo, math_expand(e->m->arena, x, e->kernel->fused_math));
     ptrmap_free(&memo.scalar);
     ptrmap_free(&memo.vector);
     return v;

@@ -93,9 +93,87 @@ static void emit_vector_loop(Emit *e, const Stmt *s)
 
 static void emit_parallel(Emit *e, const Stmt *s);
 
-static void emit_stmt(Emit *e, const Stmt *s)
+/* ---- loops whose end is known at run time ---------------------------- */
+
+/* What follows runs when `cond` holds, until end_if of the block returned. */
+static LLVMBasicBlockRef begin_if(Emit *e, LLVMValueRef cond)
+{
+    LLVMContextRef c = e->m->context;
+    LLVMBasicBlockRef then =
+        LLVMAppendBasicBlockInContext(c, e->function, "if");
+    LLVMBasicBlockRef join =
+        LLVMAppendBasicBlockInContext(c, e->function, "endif");
+    LLVMBuildCondBr(builder(e), cond, then, join);
+    LLVMPositionBuilderAtEnd(builder(e), then);
+    return join;
+}
+
+static void end_if(Emit *e, LLVMBasicBlockRef join)
+{
+    LLVMBuildBr(builder(e), join);
+    LLVMPositionBuilderAtEnd(builder(e), join);
+}
+
+/* min(extent, limit): the number of iterations, which may be 0 or below. */
+static LLVMValueRef loop_count(Emit *e, const Stmt *s)
 {
     LLVMBuilderRef b = builder(e);
+    LLVMValueRef extent = module_int(e->m, s->extent);
+    if (!s->limit)
+        return extent;
+    LLVMValueRef limit = emit_value(e, s->limit);
+    LLVMValueRef less = LLVMBuildICmp(b, LLVMIntSLT, limit, extent, "");
+    return LLVMBuildSelect(b, less, limit, extent, "");
+}
+
+static void limited_loop(Emit *e, const Stmt *s, LLVMValueRef end,
+                         int64_t step, LoopBody body)
+{
+    LLVMValueRef zero = module_int(e->m, 0);
+    LLVMBasicBlockRef join =
+        begin_if(e, LLVMBuildICmp(builder(e), LLVMIntSGT, end, zero, ""));
+    counted_loop(e, s, zero, end, step, body);
+    end_if(e, join);
+}
+
+/* Full vectors in a loop; what is left in pieces of half, quarter ... the
+ * width, each of which runs or not. */
+static void limited_vector_loop(Emit *e, const Stmt *s, LLVMValueRef count)
+{
+    LLVMBuilderRef b = builder(e);
+    int lanes = target_lanes(e->m->target, 4);
+    LLVMValueRef zero = module_int(e->m, 0);
+    LLVMValueRef none = LLVMBuildICmp(b, LLVMIntSLT, count, zero, "");
+    count = LLVMBuildSelect(b, none, zero, count, "");
+    LLVMValueRef at =
+        LLVMBuildAnd(b, count, module_int(e->m, -(int64_t)lanes), "");
+    if (s->extent >= lanes)
+        limited_loop(e, s, at, lanes, chunk_body);
+    for (int piece = lanes / 2; piece; piece /= 2) {
+        b = builder(e);
+        LLVMValueRef size = module_int(e->m, piece);
+        LLVMValueRef bit = LLVMBuildAnd(b, count, size, "");
+        LLVMBasicBlockRef join =
+            begin_if(e, LLVMBuildICmp(b, LLVMIntNE, bit, zero, ""));
+        emit_bind(e, s->var, at);
+        emit_lanes(e, s, piece);
+        end_if(e, join);
+        at = LLVMBuildAdd(b, at, bit, "");
+    }
+}
+
+static void emit_limited(Emit *e, const Stmt *s)
+{
+    if (s->loop == LOOP_PARALLEL)
+        emit_parallel(e, s);
+    else if (s->loop == LOOP_VECTOR)
+        limited_vector_loop(e, s, loop_count(e, s));
+    else
+        limited_loop(e, s, loop_count(e, s), 1, plain_body);
+}
+
+static void emit_stmt(Emit *e, const Stmt *s)
+{
     switch (s->kind) {
     case STMT_BLOCK:
         for (int i = 0; i < s->list.count; i++)
@@ -104,23 +182,23 @@ static void emit_stmt(Emit *e, const Stmt *s)
     case STMT_STORE:
         emit_store(e, s);
         return;
+    case STMT_PREFETCH:
+        emit_prefetch(e, s);
+        return;
     case STMT_IF: {
         if (e->lanes)
             die("kernel %s: if inside a vector loop", e->kernel->name);
-        LLVMValueRef cond = emit_condition(e, s->cond);
-        LLVMBasicBlockRef then =
-            LLVMAppendBasicBlockInContext(e->m->context, e->function, "if");
-        LLVMBasicBlockRef join =
-            LLVMAppendBasicBlockInContext(e->m->context, e->function, "endif");
-        LLVMBuildCondBr(b, cond, then, join);
-        LLVMPositionBuilderAtEnd(b, then);
+        LLVMBasicBlockRef join = begin_if(e, emit_value(e, s->cond));
         emit_stmt(e, s->body);
-        LLVMBuildBr(b, join);
-        LLVMPositionBuilderAtEnd(b, join);
+        end_if(e, join);
         return;
     }
     case STMT_FOR:
         break;
+    }
+    if (s->limit) {
+        emit_limited(e, s);
+        return;
     }
     switch (s->loop) {
     case LOOP_UNROLLED:
@@ -263,15 +341,31 @@ static LLVMValueRef emit_task(Emit *outer, const Stmt *s, const char *name)
     return task;
 }
 
+/* The pointers of the outer function, for what it computes itself. */
+static void load_params(Emit *e)
+{
+    Module *m = e->m;
+    int n = e->kernel->params.count;
+    e->params = arena_alloc_array(m->arena, (size_t)n + 1, sizeof *e->params);
+    for (int i = 0; i < n; i++) {
+        LLVMValueRef index = module_int(m, i);
+        LLVMValueRef at =
+            LLVMBuildInBoundsGEP2(m->builder, m->ptr, e->args, &index, 1, "");
+        e->params[i] = LLVMBuildLoad2(m->builder, m->ptr, at, "");
+    }
+}
+
 static void emit_parallel(Emit *e, const Stmt *s)
 {
     Module *m = e->m;
+    if (s->limit && !e->params)
+        load_params(e);
     const char *name =
         arena_printf(e->m->arena, "%s.task%d", e->kernel->name, e->tasks++);
     LLVMValueRef task = emit_task(e, s, name);
     LLVMTypeRef types[] = {m->ptr, m->ptr, m->ptr, m->i64};
     LLVMValueRef args[] = {module_run_field(m, e->run, 5), task, e->args,
-                           module_int(m, s->extent)};
+                           loop_count(e, s)};
     LLVMBuildCall2(m->builder, LLVMFunctionType(m->void_, types, 4, 0),
                    module_run_field(m, e->run, 4), args, 4, "");
 }

@@ -174,6 +174,7 @@ const char *apart_text(Apart apart)
         [APART_SIZE] = "group is full",
         [APART_EXCLUDED] = "--no-fuse",
         [APART_KIND] = "impure or several results",
+        [APART_PROGRAM] = "loop program",
         [APART_LEVEL] = "no fusion at -O0",
     };
     return texts[apart];

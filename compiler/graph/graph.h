@@ -69,6 +69,7 @@ typedef enum Apart {
     APART_SIZE,      /* the group is as large as may be */
     APART_EXCLUDED,  /* --no-fuse */
     APART_KIND,      /* impure, or several results */
+    APART_PROGRAM,   /* a loop program, which is a kernel by itself */
     APART_LEVEL,     /* nothing is fused at -O0 */
     APART_COUNT
 } Apart;

@@ -76,6 +76,16 @@ static bool move_bounds(Importer *in, Node *node)
     return true;
 }
 
+static bool move_k(Importer *in, Node *node)
+{
+    const Attr *attr = attrs_find(&node->attrs, "k");
+    if (!attr || attr->kind != ATTR_INT)
+        return fault(in, node, "the attribute k is missing");
+    set_operand(in, node, 1, "k", array_ints(in->arena, &attr->i, 1));
+    attrs_remove(&node->attrs, "k");
+    return true;
+}
+
 static bool move_pads(Importer *in, Node *node)
 {
     move_ints(in, node, "pads", 1);
@@ -423,6 +433,7 @@ static const Upgrade upgrades[] = {
     {"Split", 13, move_split},
     {"Squeeze", 13, move_axes},
     {"Sub", 7, align_operand},
+    {"TopK", 10, move_k},
     {"Unsqueeze", 13, move_axes},
     {"Upsample", 1000, upsample},
     {"Xor", 7, align_operand},

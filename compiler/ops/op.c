@@ -22,7 +22,9 @@ TABLE(table_bitwise, ops_bitwise, &table_linear);
 TABLE(table_position, ops_position, &table_bitwise);
 TABLE(table_scatter, ops_scatter, &table_position);
 TABLE(table_trigonometry, ops_trigonometry, &table_scatter);
-TABLE(table_loss, ops_loss, &table_trigonometry);
+TABLE(table_topk, ops_topk, &table_trigonometry);
+TABLE(table_recurrent, ops_recurrent, &table_topk);
+TABLE(table_loss, ops_loss, &table_recurrent);
 TABLE(table_quantize, ops_quantize, &table_loss);
 TABLE(table_cast, ops_cast, &table_quantize);
 TABLE(table_resize, ops_resize, &table_cast);
@@ -247,7 +249,7 @@ static bool check_tensor(const Graph *g, const Node *node,
 
 bool op_check_lowerable(const Graph *g, const Node *node)
 {
-    if (!node->op->define)
+    if (!node->op->define && !node->op->program)
         return node_error(g->diag, node,
                           "this operator can only be computed on constants; "
                           "make its inputs constant");

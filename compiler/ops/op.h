@@ -68,6 +68,9 @@ typedef struct DefineContext {
     Buffer *out[MAX_OP_OUTPUTS];
 } DefineContext;
 
+/* What a loop program is built from; see ops/loop_program.h. */
+typedef struct LoopContext LoopContext;
+
 struct Op {
     const char *name;           /* ONNX's name, CamelCase */
     const char *domain;         /* "" is ai.onnx */
@@ -76,8 +79,13 @@ struct Op {
     unsigned traits;
     const AttrSpec *attrs; /* ends with a NULL name; NULL: none */
     bool (*infer)(InferContext *c);
-    /* NULL: must have been rewritten or folded before lowering. */
+    /* NULL: has a program, or must have been rewritten or folded before
+     * lowering. */
     void (*define)(DefineContext *c);
+    /* In place of a definition, where no tensor expression says what is
+     * computed: the kernel's loops. The node is a group of its own, and its
+     * operands and results are row-major. */
+    void (*program)(LoopContext *c);
     /* Rewrites the node into simpler ones of the same bits (-O1) or of
      * reassociated ones (-O2); true when it did. NULL: nothing to do. Used
      * for BatchNormalization and the like. */
@@ -87,6 +95,8 @@ struct Op {
      * counts from the end. */
     int channel_axis, output_channel_axis;
     int since; /* first ONNX opset with this canonical form */
+    /* The template to try first (schedules/choose.h); NULL: by the look. */
+    const char *schedule;
 };
 
 struct OpTable {
@@ -105,8 +115,8 @@ DType dtype_of_onnx(int64_t number);
  * is skipped: its fault was reported at the node that caused it. False when
  * any was reported. */
 bool ops_infer_graph(Graph *g);
-/* Whether every node can be lowered: it has a definition, static types and
- * element types that are computed. All faults are reported. */
+/* Whether every node can be lowered: it has a definition or a program, static
+ * types and element types that are computed. All faults are reported. */
 bool ops_check_lowerable(const Graph *g);
 bool op_check_lowerable(const Graph *g, const Node *node);
 

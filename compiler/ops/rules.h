@@ -35,6 +35,8 @@ extern const Op *const ops_sample[];
 extern const Op *const ops_deform[];
 extern const Op *const ops_attention[];
 extern const Op *const ops_rotary[];
+extern const Op *const ops_topk[];
+extern const Op *const ops_recurrent[];
 
 /* Sets of element types. */
 enum {

@@ -18,7 +18,7 @@ void pass_decompose(PassContext *c)
         Node *node = g->nodes.data[i];
         if (!node->op->decompose)
             continue;
-        if (c->opt_level < 2 && node->op->define)
+        if (c->opt_level < 2 && (node->op->define || node->op->program))
             continue;
         if (!node->op->decompose(g, node))
             continue;

@@ -7,8 +7,8 @@
  * to make at run time than to store).
  *
  * At -O0 only what cannot become a kernel is folded: operators without a
- * definition and types that no kernel computes with, such as the int8
- * operand of a dequantized weight. */
+ * definition or program and types that no kernel computes with, such as the
+ * int8 operand of a dequantized weight. */
 #include "passes/util.h"
 
 static const int64_t max_grown_bytes = 64LL << 20;
@@ -21,7 +21,7 @@ static bool is_kernel_type(DType dtype)
 
 static bool can_be_kernel(const Node *node)
 {
-    if (!node->op->define)
+    if (!node->op->define && !node->op->program)
         return false;
     for (int i = 0; i < node->inputs.count; i++)
         if (node->inputs.data[i] &&

@@ -164,6 +164,8 @@ static Apart judge(Growth *w, Node *node)
         return APART_TAKEN;
     if (node_is_alias(scratch, node))
         return APART_VIEW;
+    if (node->op->program)
+        return APART_PROGRAM;
     if (!kind_is_fusible(node))
         return APART_KIND;
     const TensorType *y = &node->outputs.data[0]->type;
@@ -344,6 +346,8 @@ static Apart reason_alone(FusePass *p, const Node *node)
         return APART_EXCLUDED;
     if (node_is_alias(p->scratch, node))
         return APART_VIEW;
+    if (node->op->program)
+        return APART_PROGRAM;
     if (!kind_is_fusible(node))
         return APART_KIND;
     return node->op->traits & OP_RESHAPE ? APART_MOVED : APART_NONE;

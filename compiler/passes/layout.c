@@ -15,7 +15,8 @@
  * node then is an alias and costs nothing. Where that has the channels
  * innermost, too, it does for a convolution. Concatenations have the order of
  * axes that their operands have, and their operands lie in them where they
- * can (place.c); so these share one border. All else is row-major.
+ * can (place.c); so these share one border. All else is row-major: operands
+ * and results of loop programs are, if need be through a copy.
  *
  * At -O0 every tensor is row-major. */
 #include "ops/make.h"
@@ -95,7 +96,8 @@ static void find_channels_last(LayoutPass *p)
 
     for (int i = 0; i < g->tensors.count; i++) {
         Tensor *t = g->tensors.data[i];
-        p->fixed[t->id] = t->is_input || t->is_output || t->value;
+        p->fixed[t->id] = t->is_input || t->is_output || t->value ||
+                          (t->producer && t->producer->op->program);
     }
     for (int i = 0; i < g->nodes.count; i++) {
         Node *node = g->nodes.data[i];
@@ -291,6 +293,25 @@ static void insert_relayout(LayoutPass *p, Tensor *t)
         graph_set_input(g, readers.data[i], 0, copy);
 }
 
+/* Loop programs count in row-major order. */
+static void plain_operands(LayoutPass *p, Node *node)
+{
+    Graph *g = p->g;
+
+    for (int i = 0; i < node->inputs.count; i++) {
+        Tensor *t = node->inputs.data[i];
+        if (!t || t->value || layout_is_row_major(&t->layout, t->type.rank))
+            continue;
+        Tensor *copy = op_make_relayout(
+            g, arena_printf(g->arena, "%s.plain", t->name), t);
+        copy->layout = layout_row_major(t->type.rank);
+        graph_move_before(g, copy->producer, node);
+        for (int k = i; k < node->inputs.count; k++)
+            if (node->inputs.data[k] == t)
+                graph_set_input(g, node, k, copy);
+    }
+}
+
 void pass_layout(PassContext *c)
 {
     Graph *g = c->graph;
@@ -325,5 +346,8 @@ void pass_layout(PassContext *c)
         if (p.wants[t->id] && p.fixed[t->id] && !t->value)
             insert_relayout(&p, t);
     }
+    for (int i = 0; i < g->nodes.count; i++)
+        if (g->nodes.data[i]->op->program)
+            plain_operands(&p, g->nodes.data[i]);
     arena_free(scratch);
 }

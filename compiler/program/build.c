@@ -1,6 +1,6 @@
-/* From groups to a program: each group is defined, scheduled and lowered,
- * and becomes a kernel call. Groups with equal definitions and layouts are
- * scheduled once; equal kernels are kept once. */
+/* From groups to a program: each group is defined, scheduled and lowered (or
+ * is a loop program already), and becomes a kernel call. Groups with equal
+ * definitions and layouts are scheduled once; equal kernels are kept once. */
 #include <string.h>
 
 #include "base/hash.h"
@@ -141,7 +141,7 @@ static const char *schedule_key(Builder *b, const GroupDefinition *d)
 {
     Str key = {0};
 
-    str_addf(&key, "%d\n", b->mode);
+    str_addf(&key, "%d %s\n", b->mode, d->hint ? d->hint : "");
     definition_print(&key, d->def);
     for (int i = 0; i < d->bindings.count; i++) {
         str_addf(&key, "%s ", d->bindings.data[i].buffer->name);
@@ -189,7 +189,7 @@ static Scheduled *schedule_group(Builder *b, const GroupDefinition *d)
     if (known)
         return known;
     Schedule *s = make_schedule(b, d);
-    if (!schedule_choose(s, b->p->target, b->mode))
+    if (!schedule_choose(s, b->p->target, b->mode, d->hint))
         return NULL;
     Kernel *kernel = schedule_lower(s, b->arena);
     if (!kernel)
@@ -219,11 +219,9 @@ static Scheduled *schedule_group(Builder *b, const GroupDefinition *d)
     return known;
 }
 
-static int argument(Builder *b, const GroupDefinition *d, const Kernel *kernel,
+static int argument(Builder *b, const Tensor *t, const Kernel *kernel,
                     const Buffer *param)
 {
-    const Tensor *t = binding_find(d, param->name);
-
     if (!t)
         return workspace_buffer(b, kernel, param, b->p->steps.count);
     if (t->value)
@@ -259,29 +257,67 @@ static bool build_alias(Builder *b, const Node *node)
     return true;
 }
 
+static void add_step(Builder *b, const Group *group, const GroupDefinition *d,
+                     const Scheduled *scheduled)
+{
+    const Kernel *kernel = scheduled->kernel;
+    ProgramStep step = {.kernel = scheduled->index,
+                        .arg_count = kernel->params.count,
+                        .group = group};
+
+    step.args = ARENA_ARRAY(b->arena, int, step.arg_count + 1);
+    for (int i = 0; i < step.arg_count; i++) {
+        const Buffer *param = kernel->params.data[i];
+        step.args[i] =
+            argument(b, binding_find(d, param->name), kernel, param);
+        if (param->role == BUF_OUTPUT)
+            b->p->buffers.data[step.args[i]].ready_step = b->p->steps.count;
+    }
+    vec_push(b->arena, &b->p->steps, step);
+}
+
+/* A loop program has nothing to schedule: equal ones are kept once. */
+static bool build_program_node(Builder *b, const Group *group)
+{
+    GroupDefinition d;
+    Kernel *kernel = define_program(b->arena, b->diag, group, &d);
+
+    if (!kernel)
+        return false;
+    Scheduled *made = ARENA_NEW(b->arena, Scheduled);
+    made->kernel = kernel;
+    made->index = b->p->kernels.count;
+    const char *hash =
+        arena_printf(b->arena, "%016llx", (unsigned long long)kernel->hash);
+    const Scheduled *same = map_get(&b->by_hash, hash);
+    if (same) {
+        made->index = same->index;
+    } else {
+        ProgramKernel row = {
+            .kernel = kernel,
+            .trace = "",
+            .in_place = ARENA_ARRAY(b->arena, bool, kernel->params.count + 1)};
+        vec_push(b->arena, &b->p->kernels, row);
+        map_set(&b->by_hash, hash, made);
+    }
+    add_step(b, group, &d, made);
+    return true;
+}
+
 static bool build_group(Builder *b, const Group *group)
 {
     GroupDefinition d;
 
     if (group->nodes.count == 1 && build_alias(b, group->nodes.data[0]))
         return true;
+    if (group->nodes.count == 1 && group->nodes.data[0]->op->program)
+        return build_program_node(b, group);
     if (!define_group(b->arena, b->diag, b->g, group, &d))
         return false;
     Scheduled *scheduled = schedule_group(b, &d);
     if (!scheduled)
         return false;
-    const Kernel *kernel = scheduled->kernel;
-    ProgramStep step = {.kernel = scheduled->index,
-                        .arg_count = kernel->params.count,
-                        .group = group};
-    step.args = ARENA_ARRAY(b->arena, int, step.arg_count + 1);
-    for (int i = 0; i < step.arg_count; i++) {
-        const Buffer *param = kernel->params.data[i];
-        step.args[i] = argument(b, &d, kernel, param);
-        if (param->role == BUF_OUTPUT)
-            b->p->buffers.data[step.args[i]].ready_step = b->p->steps.count;
-    }
-    vec_push(b->arena, &b->p->steps, step);
+    add_step(b, group, &d, scheduled);
     return true;
 }
 

@@ -10,7 +10,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "ops/op.h"
+#include "ops/loop_program.h"
 #include "tensor/ptrmap.h"
 
 typedef struct Composer {
@@ -204,12 +204,80 @@ bool define_group(Arena *arena, Diag *diag, const Graph *g, const Group *group,
     (void)g;
     *out = (GroupDefinition){0};
     out->def = definition_new(arena, group_name(arena, group));
-    for (int i = 0; i < group->nodes.count; i++)
+    for (int i = 0; i < group->nodes.count; i++) {
         ok &= add_node(&c, diag, group->nodes.data[i]);
+        if (!out->hint)
+            out->hint = group->nodes.data[i]->op->schedule;
+    }
     ptrmap_free(&c.buffers);
     if (ok)
         drop_unused(&c);
     return ok;
+}
+
+static void mark_loads(PtrMap *seen, PtrMap *used, const Expr *x)
+{
+    if (ptrmap_get(seen, x))
+        return;
+    ptrmap_set(seen, x, x);
+    if (x->kind == EX_LOAD)
+        ptrmap_set(used, x->buffer, x->buffer);
+    for (int i = 0; i < x->count; i++)
+        mark_loads(seen, used, x->arg[i]);
+}
+
+static void mark_loops(PtrMap *seen, PtrMap *used, const Stmt *s)
+{
+    for (int i = 0; i < s->list.count; i++)
+        mark_loops(seen, used, s->list.data[i]);
+    if (s->offset)
+        mark_loads(seen, used, s->offset);
+    if (s->value)
+        mark_loads(seen, used, s->value);
+    if (s->cond)
+        mark_loads(seen, used, s->cond);
+    if (s->limit)
+        mark_loads(seen, used, s->limit);
+    if (s->body)
+        mark_loops(seen, used, s->body);
+}
+
+Kernel *define_program(Arena *arena, Diag *diag, const Group *group,
+                       GroupDefinition *out)
+{
+    const Node *node = group->nodes.data[0];
+    PtrMap seen = {0}, used = {0};
+    int kept = 0, at = 0;
+
+    *out = (GroupDefinition){0};
+    if (!has_static_types(diag, node))
+        return NULL;
+    Kernel *k = op_program(arena, node);
+    if (!k) {
+        diag_error(diag, "%s \"%s\": too many operands", node->op->name,
+                   node->name);
+        return NULL;
+    }
+    for (int i = 0; i < node->inputs.count + node->outputs.count; i++) {
+        Tensor *t = i < node->inputs.count
+                        ? node->inputs.data[i]
+                        : node->outputs.data[i - node->inputs.count];
+        if (t)
+            vec_push(arena, &out->bindings,
+                     ((Binding){k->params.data[at++], t}));
+    }
+    mark_loops(&seen, &used, k->body);
+    for (int i = 0; i < k->params.count; i++)
+        if (k->params.data[i]->role != BUF_INPUT ||
+            ptrmap_get(&used, k->params.data[i]))
+            k->params.data[kept++] = k->params.data[i];
+    k->params.count = kept;
+    ptrmap_free(&seen);
+    ptrmap_free(&used);
+    k->hash = kernel_hash(k);
+    k->name = arena_printf(arena, "%s_%08x", group_name(arena, group),
+                           (unsigned)(k->hash & 0xffffffffu));
+    return k;
 }
 
 Tensor *binding_find(const GroupDefinition *d, const char *name)

@@ -12,11 +12,17 @@ typedef struct Binding {
 typedef struct GroupDefinition {
     Definition *def;
     Vec(Binding) bindings; /* inputs and outputs that the kernel touches */
+    const char *hint;      /* a node's Op.schedule, or NULL */
 } GroupDefinition;
 
 /* False with a diagnostic that names the node when it cannot be defined. */
 bool define_group(Arena *arena, Diag *diag, const Graph *g, const Group *group,
                   GroupDefinition *out);
+/* The loops of a group that is one node with a loop program, without the
+ * operands that it took as numbers; `out` has bindings and no definition.
+ * NULL with a diagnostic when a type is not static. */
+Kernel *define_program(Arena *arena, Diag *diag, const Group *group,
+                       GroupDefinition *out);
 /* The tensor a buffer stands for, NULL for temporaries. */
 Tensor *binding_find(const GroupDefinition *d, const char *name);
 /* For each buffer of the definition, by index: the result of the group may

@@ -32,7 +32,7 @@ typedef struct ProgramBuffer {
 /* One distinct kernel; several steps may call it. */
 typedef struct ProgramKernel {
     const Kernel *kernel;
-    const Definition *def; /* as built, before scheduling */
+    const Definition *def; /* as built; NULL for a loop program */
     const char *trace;     /* replaying it on `def` gives `kernel` */
     /* in_place[i]: the output may share the storage of params[i], because
      * each element is read, at the same offset, before it is written. */

@@ -240,6 +240,7 @@ static void get_steps(Reader *r, const json_t *root, ArtifactInfo *info)
         }
         steps[i].kernel_index = (int)kernel;
         steps[i].kernel = kernels[kernel].name;
+        steps[i].group = (int)get_number(r, item, "group");
         steps[i].nodes = get_texts(r, item, "nodes");
     }
     info->steps = steps;

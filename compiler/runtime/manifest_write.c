@@ -128,8 +128,10 @@ static json_t *steps_json(const Program *program)
             if (!node->sources.count)
                 json_array_append_new(nodes, text_json(node->name));
         }
-        json_array_append_new(list, json_pack("{s:i, s:o}", "kernel",
-                                              step->kernel, "nodes", nodes));
+        json_array_append_new(
+            list, json_pack("{s:i, s:i, s:o}", "kernel", step->kernel, "group",
+                            step->group ? step->group->id : -1, "nodes",
+                            nodes));
     }
     return list;
 }

@@ -68,6 +68,7 @@ typedef struct ArtifactTensor {
 typedef struct ArtifactStep {
     const char *kernel;
     int kernel_index;
+    int group; /* its fusion group, as `assay inspect --groups` has it; -1 */
     const char *const *nodes; /* source nodes; NULL ends */
 } ArtifactStep;
 

@@ -97,11 +97,31 @@ static bool calls_math(const Schedule *s)
     return false;
 }
 
-static bool apply(Schedule *s, const Target *target, ScheduleMode mode)
+static const struct Template {
+    const char *name;
+    bool (*apply)(Look *look, bool *fits);
+} templates[] = {{"attention", template_attention},
+                 {"contraction", template_contraction},
+                 {"window", template_window},
+                 {"rows", template_rows},
+                 {"elementwise", template_elementwise}};
+enum { TEMPLATE_COUNT = sizeof templates / sizeof *templates };
+
+/* The hinted one, then all in order. */
+static bool try_templates(Look *look, const char *hint)
 {
-    static bool (*const templates[])(Look *, bool *) = {
-        template_attention, template_contraction, template_window,
-        template_rows, template_elementwise};
+    bool fits = false, sound = true;
+    for (int i = 0; hint && sound && !fits && i < TEMPLATE_COUNT; i++)
+        if (!strcmp(templates[i].name, hint))
+            sound = templates[i].apply(look, &fits);
+    for (int i = 0; sound && !fits && i < TEMPLATE_COUNT; i++)
+        sound = templates[i].apply(look, &fits);
+    return sound && fits;
+}
+
+static bool apply(Schedule *s, const Target *target, ScheduleMode mode,
+                  const char *hint)
+{
     Look look = {.s = s, .target = target};
     look.exact = mode == SCHEDULE_EXACT;
     look.lanes = target_lanes(target, 4);
@@ -111,17 +131,11 @@ static bool apply(Schedule *s, const Target *target, ScheduleMode mode)
     if (!look.exact && target->has_fma && calls_math(s) &&
         !schedule_fused_math(s))
         return false;
-    for (size_t i = 0; i < sizeof templates / sizeof *templates; i++) {
-        bool fits = false;
-        if (!templates[i](&look, &fits))
-            return false;
-        if (fits)
-            return true;
-    }
-    return false;
+    return try_templates(&look, hint);
 }
 
-bool schedule_choose(Schedule *s, const Target *target, ScheduleMode mode)
+bool schedule_choose(Schedule *s, const Target *target, ScheduleMode mode,
+                     const char *hint)
 {
     if (mode == SCHEDULE_NAIVE)
         return true;
@@ -130,7 +144,7 @@ bool schedule_choose(Schedule *s, const Target *target, ScheduleMode mode)
     Diag *diag = s->diag;
     int given = s->trace.count;
     s->diag = diag_new(s->arena, NULL);
-    if (apply(s, target, mode)) {
+    if (apply(s, target, mode, hint)) {
         s->diag = diag;
         return true;
     }

@@ -12,8 +12,11 @@ typedef enum ScheduleMode {
     SCHEDULE_FAST   /* may reassociate and fuse multiply-adds */
 } ScheduleMode;
 
-/* Applies the template that fits. `s` is fresh but for the layouts of
- * inputs and outputs that are already fixed by the graph. */
-bool schedule_choose(Schedule *s, const Target *target, ScheduleMode mode);
+/* Applies the template that fits; `hint` names one to try first: attention,
+ * contraction, window, rows or elementwise; NULL or another name: none. `s` is
+ * fresh but for the layouts of inputs and outputs that are already fixed by
+ * the graph. */
+bool schedule_choose(Schedule *s, const Target *target, ScheduleMode mode,
+                     const char *hint);
 
 #endif

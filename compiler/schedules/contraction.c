@@ -3,7 +3,11 @@
  *
  * One operand (the weights) varies along the contiguous output axis, the
  * other (the data) does not: each step loads `nv` weight vectors, splats
- * one data element a pixel and issues tw * nv multiply-adds. */
+ * one data element a pixel and issues tw * nv multiply-adds.
+ *
+ * Where the output's contiguous axis is one of pixels, but the data lies
+ * channels last, lanes run along the constant weights all the same, and a
+ * finished tile is stored transposed. */
 #include <math.h>
 #include <string.h>
 
@@ -20,6 +24,10 @@ typedef struct Contraction {
     int vector_axis; /* of both stages, which have the same axes */
     int pixel_axis;  /* -1: none */
     int row_axis;    /* the next one outwards in memory; -1: none */
+    bool transposed; /* the output is contiguous along the pixels */
+    bool panels_outside;
+    const char *deepest; /* reduction loop around what is unrolled, or NULL */
+    int64_t unroll;
     Tile tile;
     int64_t block; /* of channels under a window; 0: none */
     const Expr *data, *weights;
@@ -29,6 +37,40 @@ typedef struct Contraction {
 static const Expr *plain_read(const Expr *x)
 {
     return x->kind == EX_READ ? x : NULL;
+}
+
+/* The read behind padding and the like; NULL when there is none. */
+static const Expr *inner_read(const Expr *x)
+{
+    while (x->kind != EX_READ && x->count)
+        x = x->arg[0];
+    return x->kind == EX_READ ? x : NULL;
+}
+
+/* The output axis that constant weights follow and the data does not, where
+ * the data does not lie along the contiguous axis either; -1 otherwise. */
+static int transposed_axis(const Contraction *c, int contiguous,
+                           const Expr *value)
+{
+    const Stage *stage = c->acc->stage;
+    bool first =
+        value->arg[0]->kind == EX_READ && value->arg[0]->buffer->is_constant;
+    const Expr *weights = value->arg[first ? 0 : 1];
+    const Expr *data = inner_read(value->arg[first ? 1 : 0]);
+    if (weights->kind != EX_READ || !weights->buffer->is_constant || !data ||
+        data->buffer->is_constant)
+        return -1;
+    const Layout *l = &data->buffer->layout;
+    const Expr *innermost = data->arg[l->dim[l->count - 1].axis];
+    if (expr_uses_var(innermost, stage->axis[contiguous].var))
+        return -1;
+    int best = -1;
+    for (int i = 0; i < stage->axis_count; i++)
+        if (i != contiguous && look_uses(c->acc, i, weights) &&
+            !look_uses(c->acc, i, data) && stage->axis[i].extent > 1 &&
+            (best < 0 || stage->axis[i].extent > stage->axis[best].extent))
+            best = i;
+    return best;
 }
 
 static bool analyse(const Look *look, Contraction *c)
@@ -50,6 +92,10 @@ static bool analyse(const Look *look, Contraction *c)
     c->vector_axis = look_contiguous(c->out);
     if (c->vector_axis < 0)
         return false;
+    int across = transposed_axis(c, c->vector_axis, value);
+    c->transposed = across >= 0;
+    if (c->transposed)
+        c->vector_axis = across;
     bool first = look_uses(c->acc, c->vector_axis, value->arg[0]);
     bool second = look_uses(c->acc, c->vector_axis, value->arg[1]);
     if (first == second)
@@ -213,12 +259,10 @@ static bool order_accumulator(Look *look, Contraction *c)
     Schedule *s = look->s;
     StageState *acc = c->acc;
     const char *name = acc->stage->name;
-    const Expr *data = c->data;
-    while (data->kind != EX_READ && data->count)
-        data = data->arg[0];
+    const Expr *data = inner_read(c->data);
     int n = acc->stage->reduce_count, spatial = acc->stage->axis_count;
     int last = n - 1;
-    if (data->kind == EX_READ && !look->exact) {
+    if (data && !look->exact) {
         const Layout *l = &data->buffer->layout;
         int d = l->dim[l->count - 1].axis;
         for (int i = 0; i < n; i++)
@@ -259,8 +303,9 @@ static bool order_accumulator(Look *look, Contraction *c)
     if (deepest->extent > unroll) {
         if (!schedule_split(s, name, deepest->name, unroll))
             return false;
-        names[count++] = deepest->outer->name;
+        names[count++] = c->deepest = deepest->outer->name;
         unrolled = deepest->inner->name;
+        c->unroll = unroll;
     }
     names[count++] = unrolled;
     if (row)
@@ -313,6 +358,20 @@ static bool cache_weights(Look *look, const Contraction *c, int64_t panel,
     return look_cache_operand(look, acc, w, v, at);
 }
 
+/* While the tiles of a panel run, the next panel is brought near; behind the
+ * last one lie the weights of what runs next. */
+static bool prefetch_weights(Look *look, const Contraction *c, int64_t panel,
+                             double depth)
+{
+    const Expr *w = c->weights;
+    if (!c->panels_outside || !c->deepest || !w->buffer->is_constant ||
+        w->outside)
+        return true;
+    return schedule_prefetch(look->s, c->acc->stage->name, w->buffer->name,
+                             c->deepest, (int64_t)depth * panel,
+                             c->unroll * panel);
+}
+
 typedef struct OuterLoop {
     const char *name;
     int64_t extent;
@@ -321,7 +380,7 @@ typedef struct OuterLoop {
 
 /* Orders the loops of the output stage. `attach` gets the loop in which a
  * tile is computed. */
-static bool order_output(Look *look, const Contraction *c, int64_t panel,
+static bool order_output(Look *look, Contraction *c, int64_t panel,
                          double depth, const char **attach)
 {
     Schedule *s = look->s;
@@ -357,8 +416,8 @@ static bool order_output(Look *look, const Contraction *c, int64_t panel,
      * read once. Few tiles leave the threads only the panels to share. */
     double weight_bytes = depth * (double)channels * 4;
     bool heavy = weight_bytes > 512 * 1024 && panels.extent >= 4;
-    bool panels_outside = heavy || rows * tiles.extent < 4;
-    if (panels_outside) {
+    c->panels_outside = heavy || rows * tiles.extent < 4;
+    if (c->panels_outside) {
         for (int i = count; i > 0; i--)
             loop[i] = loop[i - 1];
         loop[0] = panels;
@@ -387,9 +446,12 @@ static bool order_output(Look *look, const Contraction *c, int64_t panel,
     *attach = names[n - 1];
     if (row)
         names[n++] = arena_printf(s->arena, "%s.i", row);
+    if (c->transposed)
+        names[n++] = arena_printf(s->arena, "%s.i", vector);
     if (pixel)
         names[n++] = arena_printf(s->arena, "%s.i", pixel);
-    names[n++] = arena_printf(s->arena, "%s.i", vector);
+    if (!c->transposed)
+        names[n++] = arena_printf(s->arena, "%s.i", vector);
     if (!schedule_reorder(s, out->name, look_order(look, names, n)))
         return false;
     const char *first = names[0];
@@ -416,6 +478,8 @@ bool template_contraction(Look *look, bool *fits)
     if (!analyse(look, &c))
         return false;
     find_tile_axes(&c);
+    if (c.transposed && c.pixel_axis != look_contiguous(c.out))
+        return false;
     const Stage *acc = c.acc->stage, *out = c.out->stage;
     double depth = 1;
     for (int i = 0; i < acc->reduce_count; i++)
@@ -424,7 +488,8 @@ bool template_contraction(Look *look, bool *fits)
     if (c.tile.rows == 1)
         c.row_axis = -1;
     StageState *copy = NULL;
-    if (look_is_costly(out->value[0])) {
+    /* Through memory: a loop over the tile in an order of its own. */
+    if (c.transposed || look_is_costly(out->value[0])) {
         copy = c.acc;
         c.acc = look_split_accumulator(look, copy);
         if (!c.acc)
@@ -449,7 +514,8 @@ bool template_contraction(Look *look, bool *fits)
         return false;
     const char *attach;
     if (!order_output(look, &c, panel, depth, &attach) ||
-        !cache_weights(look, &c, panel, depth))
+        !cache_weights(look, &c, panel, depth) ||
+        !prefetch_weights(look, &c, panel, depth))
         return false;
     return schedule_compute_at(s, acc->name, out->name, attach) &&
            schedule_set_scope(s, acc->name, SCOPE_REGISTER) &&
@@ -462,6 +528,7 @@ bool template_contraction(Look *look, bool *fits)
            (copy || !pixel ||
             schedule_unroll(s, out->name,
                             arena_printf(s->arena, "%s.i", pixel))) &&
-           schedule_vectorize(s, out->name,
-                              arena_printf(s->arena, "%s.i", vector));
+           schedule_vectorize(
+               s, out->name,
+               arena_printf(s->arena, "%s.i", c.transposed ? pixel : vector));
 }

@@ -141,10 +141,25 @@ bool look_store_tile(Look *look, const StageState *copy, int row, int pixel,
 
 bool look_keep(Look *look, const StageState *st, const char *attach)
 {
-    const Stage *stage = st->stage;
-    int last = stage->axis_count - 1;
-    if (last >= 0 && stage->axis[last].extent > 1 &&
-        !schedule_vectorize(look->s, stage->name, stage->axis[last].var->name))
+    const Stage *stage = st->stage, *out = look->out->stage;
+    const char *names[MAX_RANK];
+    int last = stage->axis_count - 1, n = 0, lanes = last;
+    /* Of an axis that the output has as well, one element is wanted here. */
+    for (int i = 0; i < last && i < out->axis_count; i++)
+        if (out->axis[i].extent == 1 && stage->axis[i].extent > 1 &&
+            out->axis_count > last &&
+            out->axis[last].extent == stage->axis[last].extent)
+            lanes = i;
+    for (int i = 0; i <= last; i++)
+        if (i != lanes)
+            names[n++] = stage->axis[i].var->name;
+    if (lanes >= 0)
+        names[n++] = stage->axis[lanes].var->name;
+    if (lanes != last &&
+        !schedule_reorder(look->s, stage->name, look_order(look, names, n)))
+        return false;
+    if (lanes >= 0 && stage->axis[lanes].extent > 1 &&
+        !schedule_vectorize(look->s, stage->name, names[n - 1]))
         return false;
     return schedule_compute_at(look->s, stage->name, look->out->stage->name,
                                attach);

@@ -252,6 +252,71 @@ static Stmt *body(Lower *lw, Instance *in)
     return block;
 }
 
+/* ---- prefetching ---------------------------------------------------- */
+
+static const Expr *find_read(const Expr *x, const Buffer *buffer)
+{
+    const Expr *found = x->kind == EX_READ && x->buffer == buffer ? x : NULL;
+    for (int i = 0; i < x->count && !found; i++)
+        found = find_read(x->arg[i], buffer);
+    return found;
+}
+
+/* Loops around the stage that come back to the element at `offset`, as one
+ * index; *times is how often they do. */
+static const Expr *repetition(Lower *lw, const Instance *in,
+                              const Expr *offset, int64_t *times)
+{
+    Arena *a = lw->arena;
+    const Expr *index = expr_int(a, 0);
+    *times = 1;
+    for (int i = in->outer_vars - 1; i >= 0; i--) {
+        VarRange v = lw->ranges.vars.data[i];
+        if (expr_uses_var(offset, v.var))
+            break;
+        index =
+            expr_add(a, expr_mul_int(a, expr_var(a, v.var), *times), index);
+        *times *= v.extent;
+    }
+    return index;
+}
+
+/* What one iteration of the axis at `leaf` prefetches, which is bound. */
+static void prefetch(Lower *lw, Instance *in, int leaf, Stmt *block)
+{
+    Arena *a = lw->arena;
+    const StageState *st = in->st;
+    const Buffer *b = st->prefetch;
+    const Expr *read = find_read(st->stage->value[0], b);
+    int64_t line = 64 / (int64_t)dtype_size(b->dtype), times;
+    if (!read)
+        return;
+    for (int i = leaf + 1; i < st->leaves.count; i++)
+        axis_bind(in, st->leaves.data[i], expr_int(a, 0));
+    const Expr *load = lower_value(lw, in, read);
+    for (int i = leaf + 1; i < st->leaves.count; i++)
+        axis_unbind(in, st->leaves.data[i]);
+    if (load->kind != EX_LOAD)
+        return;
+    const Expr *index = repetition(lw, in, load->arg[0], &times);
+    /* What is read once is read in order, which the processor sees. */
+    if (times < 2)
+        return;
+    int64_t lines = (st->prefetch_step + line - 1) / line;
+    int64_t share = (lines + times - 1) / times;
+    /* More rounds than shares: the rest would go too far. */
+    if (times * share > lines)
+        index = expr_min(a, index, expr_int(a, (lines - 1) / share));
+    const Expr *at = expr_add_int(
+        a, expr_add(a, load->arg[0], expr_mul_int(a, index, share * line)),
+        st->prefetch_ahead);
+    for (int64_t i = 0; i < share; i++)
+        vec_push(a, &block->list,
+                 stmt_prefetch(a, b,
+                               simplify_index(&lw->ranges,
+                                              expr_add_int(a, at, i * line))));
+}
+
 /* ---- nests --------------------------------------------------------- */
 
 static Stmt *nest(Lower *lw, Instance *in, int leaf);
@@ -306,9 +371,14 @@ static Stmt *after_loop(Lower *lw, Instance *in, int leaf)
         }
         for (int i = inside.count - 1; i >= 0; i--)
             instance_add_temps(lw, inside.data[i]);
-        for (int i = inside.count - 1; i >= 0; i--)
+        for (int i = inside.count - 1; i >= 0; i--) {
+            inside.data[i]->outer_vars = lw->ranges.vars.count;
             vec_push(lw->arena, &block->list, nest(lw, inside.data[i], 0));
+        }
     }
+    if (in->phase == PHASE_UPDATE && in->st->prefetch &&
+        in->st->prefetch_axis == in->st->leaves.data[leaf])
+        prefetch(lw, in, leaf, block);
     Stmt *rest = nest(lw, in, leaf + 1);
     lw->temps.count = temps;
     if (!block->list.count)
@@ -328,6 +398,13 @@ static Stmt *nest(Lower *lw, Instance *in, int leaf)
     if (axis->is_reduce && in->phase == PHASE_VALUE) {
         if (st->lane_axis == axis)
             return reduce_lanes(lw, in);
+        if (st->lane_axis) {
+            /* Others have a single iteration then. */
+            axis_bind(in, axis, expr_int(lw->arena, 0));
+            Stmt *inside = nest(lw, in, leaf + 1);
+            axis_unbind(in, axis);
+            return inside;
+        }
         Stmt *block = stmt_block(lw->arena);
         in->phase = PHASE_START;
         vec_push(lw->arena, &block->list, nest(lw, in, leaf));

@@ -33,6 +33,7 @@ typedef struct Instance {
     int64_t extent[MAX_RANK];
     Phase phase;
     Vec(AxisState) axes;
+    int outer_vars; /* loops around it, in Lower.ranges */
     bool has_region;
 } Instance;
 

@@ -5,24 +5,57 @@
 
 #include "schedules/templates.h"
 
-/* The reduction's innermost axis is contiguous in what it reads. */
-static int contiguous_reduction(const StageState *st, const Expr *x)
+/* `x` reads memory along reduction axis `r`, or a part of a row that was
+ * computed just before, which holds nothing but the row. */
+static bool reads_along(const StageState *st, int r, const Expr *x)
 {
     const Stage *stage = st->stage;
-    if (x->kind == EX_READ && x->count > 0) {
+    if (x->kind == EX_READ) {
         const Layout *l = &x->buffer->layout;
-        int d = l->dim[l->count - 1].axis;
-        for (int i = 0; i < stage->reduce_count; i++)
+        for (int d = 0; d < x->count; d++)
             if (x->arg[d]->kind == EX_VAR &&
-                x->arg[d]->var == stage->reduce[i].var)
-                return i;
+                x->arg[d]->var == stage->reduce[r].var &&
+                (l->dim[l->count - 1].axis == d ||
+                 x->buffer->role == BUF_TEMP))
+                return true;
     }
-    for (int i = 0; i < x->count; i++) {
-        int r = contiguous_reduction(st, x->arg[i]);
-        if (r >= 0)
-            return r;
+    for (int i = 0; i < x->count; i++)
+        if (reads_along(st, r, x->arg[i]))
+            return true;
+    return false;
+}
+
+/* The only reduction axis with more than one element, when memory runs along
+ * it; -1 for none. */
+static int contiguous_reduction(const StageState *st)
+{
+    const Stage *stage = st->stage;
+    int only = -1;
+    for (int i = 0; i < stage->reduce_count; i++) {
+        if (stage->reduce[i].extent == 1)
+            continue;
+        if (only >= 0)
+            return -1;
+        only = i;
     }
-    return -1;
+    return only >= 0 && reads_along(st, only, stage->value[0]) ? only : -1;
+}
+
+/* Partial results in lanes, the axis innermost. */
+static bool reduce_in_lanes(Look *look, StageState *r, int axis)
+{
+    Schedule *s = look->s;
+    const Stage *stage = r->stage;
+    const char *names[2 * MAX_RANK];
+    int n = 0;
+    for (int i = 0; i < r->roots.count; i++)
+        if (i != stage->axis_count + axis)
+            names[n++] = r->roots.data[i]->name;
+    names[n++] = r->roots.data[stage->axis_count + axis]->name;
+    return (stage->reduce_count == 1 ||
+            schedule_reorder(s, stage->name, look_order(look, names, n))) &&
+           schedule_reduce_lanes(s, stage->name, names[n - 1],
+                                 4 * look->lanes);
 }
 
 static int common_axes(const Stage *stage, const Stage *out, int most)
@@ -43,9 +76,17 @@ static int row_axes(const Look *look)
     int rows = out->axis_count;
     for (int k = 0; k < look->reductions.count; k++)
         rows = common_axes(look->reductions.data[k]->stage, out, rows);
-    for (int k = 0; k < look->kept.count; k++)
-        if (common_axes(look->kept.data[k]->stage, out, rows) < rows)
+    /* What is kept of a row may be wider where the reductions leave one
+     * element. */
+    for (int k = 0; k < look->kept.count; k++) {
+        const Stage *kept = look->kept.data[k]->stage;
+        if (kept->axis_count < rows)
             return 0;
+        for (int i = 0; i < rows; i++)
+            if (kept->axis[i].extent != out->axis[i].extent &&
+                out->axis[i].extent != 1)
+                return 0;
+    }
     return rows;
 }
 
@@ -58,16 +99,11 @@ bool template_rows(Look *look, bool *fits)
     int rows = row_axes(look);
     if (rows == 0)
         return true;
-    const int lanes = 4 * look->lanes;
     *fits = true;
     for (int k = 0; k < look->reductions.count; k++) {
         StageState *r = look->reductions.data[k];
-        int i = contiguous_reduction(r, r->stage->value[0]);
-        if (look->exact || r->stage->reduce_count != 1 || i < 0)
-            continue;
-        if (!schedule_reduce_lanes(s, r->stage->name,
-                                   r->roots.data[r->stage->axis_count]->name,
-                                   lanes))
+        int axis = contiguous_reduction(r);
+        if (!look->exact && axis >= 0 && !reduce_in_lanes(look, r, axis))
             return false;
     }
     const char *attach = out->leaves.data[rows - 1]->name;

@@ -469,7 +469,7 @@ bool schedule_reduce_lanes(Schedule *s, const char *stage, const char *axis,
                           "power of two and the innermost reduction loop)",
                           s->def->name, lanes, axis, stage);
     for (int i = 0; i + 1 < st->leaves.count; i++)
-        if (st->leaves.data[i]->is_reduce)
+        if (st->leaves.data[i]->is_reduce && st->leaves.data[i]->extent > 1)
             return diag_error(s->diag,
                               "schedule of %s: lanes over %s of %s need it "
                               "to be the only reduction loop",
@@ -486,6 +486,26 @@ bool schedule_contract(Schedule *s, const char *stage)
         return false;
     st->contract = true;
     return schedule_record(s, "contract %s", stage);
+}
+
+bool schedule_prefetch(Schedule *s, const char *stage, const char *buffer,
+                       const char *axis, int64_t ahead, int64_t step)
+{
+    StageState *st;
+    LoopAxis *a;
+    const Buffer *b = definition_find_buffer(s->def, buffer);
+    if (!find(s, stage, axis, &st, &a))
+        return false;
+    if (!b || b->role != BUF_INPUT || !a->is_reduce || step < 1 || ahead < 0)
+        return diag_error(s->diag,
+                          "schedule of %s: prefetch of %s along %s of %s",
+                          s->def->name, buffer, axis, stage);
+    st->prefetch = b;
+    st->prefetch_axis = a;
+    st->prefetch_ahead = ahead;
+    st->prefetch_step = step;
+    return schedule_record(s, "prefetch %s %s %s %lld %lld", stage, buffer,
+                           axis, (long long)ahead, (long long)step);
 }
 
 bool schedule_fused_math(Schedule *s)
@@ -561,6 +581,12 @@ static bool replay_line(Schedule *s, char *line)
     }
     if (!z)
         return diag_error(s->diag, "trace: %s lacks an operand", verb);
+    if (!strcmp(verb, "prefetch")) {
+        /* "AXIS AHEAD STEP" */
+        char *end = rest[3] + strlen(z);
+        int64_t ahead = strtoll(end, &end, 10);
+        return schedule_prefetch(s, x, y, z, ahead, strtoll(end, NULL, 10));
+    }
     if (!strcmp(verb, "split"))
         return schedule_split(s, x, y, number);
     if (!strcmp(verb, "split_even"))

@@ -54,12 +54,20 @@ bool schedule_compute_at(Schedule *s, const char *stage, const char *at,
 bool schedule_set_scope(Schedule *s, const char *stage, Scope scope);
 /* Storage of a buffer; all stages see it. */
 bool schedule_pack(Schedule *s, const char *buffer, Layout layout);
-/* Sums in `lanes` independent partial results over reduction axis `axis`
- * and combines them at the end. */
+/* Sums in `lanes` independent partial results over reduction axis `axis`,
+ * the innermost and the only one of several elements, and combines them at
+ * the end. */
 bool schedule_reduce_lanes(Schedule *s, const char *stage, const char *axis,
                            int lanes);
 /* Multiply-accumulate of the stage rounds once (needs a target with FMA). */
 bool schedule_contract(Schedule *s, const char *stage);
+
+/* While `stage` runs through reduction loop `axis`, of which an iteration
+ * reads `step` elements of `buffer` one after the other, the lines that lie
+ * `ahead` elements on are brought near. When other loops come back to the
+ * same elements, each time a share of them. Changes no value. */
+bool schedule_prefetch(Schedule *s, const char *stage, const char *buffer,
+                       const char *axis, int64_t ahead, int64_t step);
 
 /* Elementary functions of all stages expand with fused multiply-adds. */
 bool schedule_fused_math(Schedule *s);

@@ -42,6 +42,10 @@ struct StageState {
     LoopAxis *lane_axis; /* schedule_reduce_lanes */
     int lanes;
     bool contract;
+    /* schedule_prefetch */
+    const Buffer *prefetch;
+    LoopAxis *prefetch_axis;
+    int64_t prefetch_ahead, prefetch_step; /* elements */
 };
 
 struct Schedule {

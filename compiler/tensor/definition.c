@@ -20,10 +20,10 @@ Definition *definition_new(Arena *arena, const char *name)
 static bool is_reserved(const char *name)
 {
     static const char *const words[] = {
-        "in",  "const", "out",      "temp",   "stage",
-        "sum", "prod",  "max",      "min",    "inf",
-        "nan", "for",   "parallel", "vector", "unrolled",
-        "if",  "local", "register", "shared", NULL,
+        "in",       "const",    "out",      "temp", "stage", "sum",
+        "prod",     "max",      "min",      "inf",  "nan",   "for",
+        "parallel", "vector",   "unrolled", "if",   "local", "register",
+        "shared",   "prefetch", "limit",    NULL,
     };
     for (int i = 0; words[i]; i++)
         if (strcmp(words[i], name) == 0)

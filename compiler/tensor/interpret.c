@@ -411,6 +411,8 @@ static void execute(Interp *in, const Stmt *s)
         for (int i = 0; i < s->list.count; i++)
             execute(in, s->list.data[i]);
         return;
+    case STMT_PREFETCH:
+        return;
     case STMT_IF:
         /* What earlier statements computed is out of date. */
         in->stamp++;
@@ -435,9 +437,14 @@ static void execute(Interp *in, const Stmt *s)
     }
     /* Parallel, vector and unrolled loops mean what a serial one does. */
     case STMT_FOR: {
-        int64_t i = 0;
+        int64_t i = 0, end = s->extent;
+        if (s->limit) {
+            in->stamp++;
+            int64_t limit = eval(in, s->limit).i;
+            end = limit < end ? limit : end;
+        }
         ptrmap_set(&in->values, s->var, &i);
-        for (; i < s->extent && !in->failed; i++)
+        for (; i < end && !in->failed; i++)
             execute(in, s->body);
         return;
     }

@@ -22,7 +22,8 @@ Stmt *stmt_block(Arena *a)
 Stmt *stmt_for(Arena *a, LoopKind kind, const Var *var, int64_t extent,
                Stmt *body)
 {
-    /* Code generators may rely on every loop running once at least. */
+    /* Code generators may rely on every loop without a limit running once at
+     * least. */
     if (extent == 0)
         return stmt(a, STMT_BLOCK);
     Stmt *s = stmt(a, STMT_FOR);
@@ -30,6 +31,19 @@ Stmt *stmt_for(Arena *a, LoopKind kind, const Var *var, int64_t extent,
     s->var = var;
     s->extent = extent;
     s->body = body;
+    return s;
+}
+
+Stmt *stmt_for_limited(Arena *a, LoopKind kind, const Var *var, int64_t extent,
+                       const Expr *limit, Stmt *body)
+{
+    if (limit && limit->kind == EX_INT) {
+        if (limit->i < extent)
+            extent = limit->i > 0 ? limit->i : 0;
+        limit = NULL;
+    }
+    Stmt *s = stmt_for(a, kind, var, extent, body);
+    s->limit = s->kind == STMT_FOR ? limit : NULL;
     return s;
 }
 
@@ -42,6 +56,14 @@ Stmt *stmt_store(Arena *a, const Buffer *buffer, const Expr *offset,
     s->buffer = buffer;
     s->offset = offset;
     s->value = value;
+    return s;
+}
+
+Stmt *stmt_prefetch(Arena *a, const Buffer *buffer, const Expr *offset)
+{
+    Stmt *s = stmt(a, STMT_PREFETCH);
+    s->buffer = buffer;
+    s->offset = offset;
     return s;
 }
 
@@ -79,8 +101,14 @@ static void print_stmt(Str *out, const Stmt *s, int depth)
     str_addf(out, "%*s", depth * 2, "");
     switch (s->kind) {
     case STMT_FOR:
-        str_addf(out, "%s %s %lld {\n", loop_kind_name(s->loop), s->var->name,
+        str_addf(out, "%s %s %lld ", loop_kind_name(s->loop), s->var->name,
                  (long long)s->extent);
+        if (s->limit) {
+            str_add(out, "limit ");
+            expr_print(out, s->limit);
+            str_add(out, " ");
+        }
+        str_add(out, "{\n");
         break;
     case STMT_IF:
         str_add(out, "if ");
@@ -88,10 +116,14 @@ static void print_stmt(Str *out, const Stmt *s, int depth)
         str_add(out, " {\n");
         break;
     default:
-        str_addf(out, "%s[", s->buffer->name);
+        str_addf(out, "%s%s[", s->kind == STMT_PREFETCH ? "prefetch " : "",
+                 s->buffer->name);
         expr_print(out, s->offset);
-        str_add(out, "] = ");
-        expr_print(out, s->value);
+        str_add(out, "]");
+        if (s->kind == STMT_STORE) {
+            str_add(out, " = ");
+            expr_print(out, s->value);
+        }
         str_add(out, "\n");
         return;
     }
@@ -221,6 +253,11 @@ static void verify_stmt(Check *c, const Stmt *s, LoopKind around)
         verify_expr(c, s->offset);
         verify_expr(c, s->value);
         return;
+    case STMT_PREFETCH:
+        if (!is_own_buffer(c->kernel, s->buffer) || around == LOOP_VECTOR)
+            die("%s prefetches %s", c->kernel->name, s->buffer->name);
+        verify_expr(c, s->offset);
+        return;
     case STMT_IF:
         verify_expr(c, s->cond);
         verify_stmt(c, s->body, around);
@@ -237,6 +274,12 @@ static void verify_stmt(Check *c, const Stmt *s, LoopKind around)
         if (s->extent < 1)
             die("%s: loop %s has extent %lld", c->kernel->name, s->var->name,
                 (long long)s->extent);
+        if (s->limit && s->limit->dtype != DT_I64)
+            die("%s: the limit of loop %s is %s", c->kernel->name,
+                s->var->name, dtype_name(s->limit->dtype));
+        /* Outside of its own loop: the variable is not in scope yet. */
+        if (s->limit)
+            verify_expr(c, s->limit);
         vec_push(c->kernel->arena, &c->vars, s->var);
         c->depth++;
         verify_stmt(c, s->body, s->loop);

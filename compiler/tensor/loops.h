@@ -17,19 +17,28 @@ typedef enum LoopKind {
     LOOP_UNROLLED
 } LoopKind;
 
-typedef enum StmtKind { STMT_BLOCK, STMT_FOR, STMT_STORE, STMT_IF } StmtKind;
+typedef enum StmtKind {
+    STMT_BLOCK,
+    STMT_FOR,
+    STMT_STORE,
+    STMT_IF,
+    STMT_PREFETCH /* a hint; the offset may lie outside the buffer */
+} StmtKind;
 
 typedef struct Stmt Stmt;
 struct Stmt {
     StmtKind kind;
     /* STMT_BLOCK */
     Vec(Stmt *) list;
-    /* STMT_FOR: var runs from 0 to extent - 1 */
+    /* STMT_FOR: var runs from 0 to extent - 1, or to `limit` - 1 when that is
+     * less: an i64 that is known at run time only and may be 0 or below.
+     * NULL: none. */
     LoopKind loop;
     const Var *var;
     int64_t extent;
+    const Expr *limit;
     Stmt *body; /* STMT_FOR, STMT_IF */
-    /* STMT_STORE: buffer[offset] = value */
+    /* STMT_STORE: buffer[offset] = value; STMT_PREFETCH: buffer[offset] */
     const Buffer *buffer;
     const Expr *offset;
     const Expr *value;
@@ -47,7 +56,7 @@ typedef struct Kernel {
     Stmt *body;
     /* Elementary functions expand with fused multiply-adds. */
     bool fused_math;
-    uint64_t hash; /* of the printed form without the name */
+    uint64_t hash;       /* of the printed form without the name */
     double flops, bytes; /* definition_flops, definition_bytes */
 } Kernel;
 
@@ -55,8 +64,13 @@ Stmt *stmt_block(Arena *a);
 /* No iterations give an empty block. */
 Stmt *stmt_for(Arena *a, LoopKind kind, const Var *var, int64_t extent,
                Stmt *body);
+/* With a limit (or NULL), which is dropped where it is a number. */
+Stmt *stmt_for_limited(Arena *a, LoopKind kind, const Var *var, int64_t extent,
+                       const Expr *limit, Stmt *body);
 Stmt *stmt_store(Arena *a, const Buffer *buffer, const Expr *offset,
                  const Expr *value);
+/* Brings the cache line of buffer[offset] near. */
+Stmt *stmt_prefetch(Arena *a, const Buffer *buffer, const Expr *offset);
 Stmt *stmt_if(Arena *a, const Expr *cond, Stmt *body);
 
 const char *loop_kind_name(LoopKind kind); /* "for", "parallel", ... */

@@ -42,18 +42,6 @@ static const Expr *polynomial(const Math *m, const Expr *x, const double *c,
     return p;
 }
 
-/* 2^n for an integer-valued float n in the normal range. */
-static const Expr *power_of_two(const Math *m, const Expr *n)
-{
-    Arena *a = m->a;
-    bool f64 = m->dtype == DT_F64;
-    DType bits = f64 ? DT_I64 : DT_I32;
-    const Expr *i = expr_cast(a, bits, n);
-    i = expr_add(a, i, expr_const_int(a, bits, f64 ? 1023 : 127));
-    i = expr_binary(a, EX_SHL, i, expr_const_int(a, bits, f64 ? 52 : 23));
-    return expr_bitcast(a, m->dtype, i);
-}
-
 static const Expr *expand_exp(const Math *m, const Expr *x)
 {
     static const double c32[] = {1.9875691500e-4, 1.3981999507e-3,
@@ -69,8 +57,16 @@ static const Expr *expand_exp(const Math *m, const Expr *x)
     /* Beyond these the result is 0 or infinity. */
     x = expr_min(a, x, num(m, f64 ? 710.0 : 89.0));
     x = expr_max(a, x, num(m, f64 ? -746.0 : -104.0));
-    const Expr *n = expr_unary(a, EX_ROUND,
-                               expr_mul(a, x, num(m, 1.44269504088896340736)));
+    /* x / log 2 to the nearest integer: next to 1.5 * 2^23 (2^52) a float has
+     * no fraction, and its low bits are the integer. No conversion, which
+     * would have to saturate. */
+    DType type = f64 ? DT_I64 : DT_I32;
+    int shift = f64 ? 52 : 23;
+    const double magic = f64 ? 0x1.8p52 : 0x1.8p23;
+    const int64_t magic_bits = f64 ? 0x4338000000000000 : 0x4b400000;
+    const Expr *t =
+        mul_add(m, x, num(m, 1.44269504088896340736), num(m, magic));
+    const Expr *n = expr_sub(a, t, num(m, magic));
     double high = f64 ? 6.93145751953125e-1 : 0.693359375;
     double low = f64 ? 1.42860682030941723212e-6 : -2.12194440e-4;
     const Expr *r = mul_add(m, n, num(m, -high), x);
@@ -78,10 +74,18 @@ static const Expr *expand_exp(const Math *m, const Expr *x)
     const Expr *p = f64 ? polynomial(m, r, c64, 12) : polynomial(m, r, c32, 6);
     p = mul_add(m, p, expr_mul(a, r, r), r);
     p = expr_add(a, p, num(m, 1));
-    /* In two steps, as 2^n alone may overflow or be subnormal. */
-    const Expr *half = expr_unary(a, EX_FLOOR, expr_mul(a, n, num(m, 0.5)));
-    p = expr_mul(a, p, power_of_two(m, half));
-    return expr_mul(a, p, power_of_two(m, expr_sub(a, n, half)));
+    /* Times 2^n in two steps, as 2^n alone may overflow or be subnormal: the
+     * biased exponents of both, together n + 254 (2046). */
+    const Expr *both =
+        expr_sub(a, expr_bitcast(a, type, t),
+                 expr_const_int(a, type, magic_bits - (f64 ? 2046 : 254)));
+    const Expr *half =
+        expr_binary(a, EX_SHR, both, expr_const_int(a, type, 1));
+    const Expr *rest = expr_sub(a, both, half);
+    const Expr *place = expr_const_int(a, type, shift);
+    half = expr_bitcast(a, m->dtype, expr_binary(a, EX_SHL, half, place));
+    rest = expr_bitcast(a, m->dtype, expr_binary(a, EX_SHL, rest, place));
+    return expr_mul(a, expr_mul(a, p, half), rest);
 }
 
 static const Expr *expand_log(const Math *m, const Expr *x)

@@ -444,13 +444,18 @@ static Stmt *statement(Parser *in)
     for (int k = LOOP_SERIAL; k <= LOOP_UNROLLED; k++) {
         if (!accept(in, loop_kind_name((LoopKind)k)))
             continue;
-        const Var *var = new_var(in, word(in));
+        const char *name = word(in);
         int64_t extent = integer(in);
+        const Expr *limit = accept(in, "limit") ? expression(in) : NULL;
+        if (!in->failed && limit && limit->dtype != DT_I64)
+            fail(in, "an i64 limit");
+        const Var *var = new_var(in, name);
         expect(in, "{");
         Stmt *body = statements(in);
         expect(in, "}");
         in->vars.count--;
-        return stmt_for(in->arena, (LoopKind)k, var, extent, body);
+        return stmt_for_limited(in->arena, (LoopKind)k, var, extent, limit,
+                                body);
     }
     if (accept(in, "if")) {
         const Expr *cond = expression(in);
@@ -459,6 +464,7 @@ static Stmt *statement(Parser *in)
         expect(in, "}");
         return stmt_if(in->arena, cond, body);
     }
+    bool prefetch = accept(in, "prefetch");
     const Buffer *b = find_buffer(in, word(in));
     if (!b) {
         fail(in, "a buffer that was declared");
@@ -467,6 +473,8 @@ static Stmt *statement(Parser *in)
     expect(in, "[");
     const Expr *offset = expression(in);
     expect(in, "]");
+    if (prefetch)
+        return in->failed ? NULL : stmt_prefetch(in->arena, b, offset);
     expect(in, "=");
     const Expr *value = expression(in);
     if (!in->failed && value->dtype != b->dtype)

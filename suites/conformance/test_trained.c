@@ -278,6 +278,11 @@ static void mobilenet_fashion(void **state)
     check_suite(*state, "mobilenet_fashion", "\"top1\":", 0.91, 2000);
 }
 
+static void vit_fashion(void **state)
+{
+    check_suite(*state, "vit_fashion", "\"top1\":", 0.89, 2000);
+}
+
 static void yolo_fashion(void **state)
 {
     check_suite(*state, "yolo_fashion", "\"map50\":", 0.85, 2000);
@@ -316,10 +321,9 @@ static void wrong_weights(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(resnet_fashion), TEST(mobilenet_fashion),
-        TEST(yolo_fashion),   TEST(wrong_weights),
-        TEST(resnet20),       TEST(resnet8),
-        TEST(mobilenetv2),    TEST(yolox),
+        TEST(resnet_fashion), TEST(mobilenet_fashion), TEST(vit_fashion),
+        TEST(yolo_fashion),   TEST(wrong_weights),     TEST(resnet20),
+        TEST(resnet8),        TEST(mobilenetv2),       TEST(yolox),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

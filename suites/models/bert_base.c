@@ -7,10 +7,8 @@ static bool build(Graph *g, const SuiteParams *p)
     Transformer t = {.builder = builder_new(g, p),
                      .batch = p->batch,
                      .tokens = p->resolution,
-                     .hidden = 768,
-                     .heads = 12,
-                     .inner = 3072,
                      .epsilon = 1e-12};
+    transformer_scale(&t, 12, 64, 4, p->width);
     Tensor *x = transformer_embed(&t, 30522);
     x = transformer_norm(&t, "embed.norm", x);
     for (int i = 0; i < 12; i++)
@@ -24,5 +22,5 @@ const SuiteModel model_bert_base = {
     .name = "bert_base",
     .about = "BERT base, seeded weights, 11.2 GMAC at 128 tokens",
     .build = build,
-    .defaults = {.resolution = 128, .batch = 1, .seed = 1},
+    .defaults = {.resolution = 128, .width = 1, .batch = 1, .seed = 1},
 };

@@ -7,11 +7,9 @@ static bool build(Graph *g, const SuiteParams *p)
     Transformer t = {.builder = builder_new(g, p),
                      .batch = p->batch,
                      .tokens = p->resolution,
-                     .hidden = 768,
-                     .heads = 12,
-                     .inner = 3072,
                      .pre_norm = true,
                      .epsilon = 1e-5};
+    transformer_scale(&t, 12, 64, 4, p->width);
     t.mask = transformer_causal_mask(&t);
     Tensor *x = transformer_embed(&t, 50257);
     for (int i = 0; i < 12; i++)
@@ -26,5 +24,5 @@ const SuiteModel model_gpt2_small = {
     .name = "gpt2_small",
     .about = "GPT-2 small prefill, seeded weights, 128 tokens",
     .build = build,
-    .defaults = {.resolution = 128, .batch = 1, .seed = 1},
+    .defaults = {.resolution = 128, .width = 1, .batch = 1, .seed = 1},
 };

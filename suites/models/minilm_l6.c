@@ -7,10 +7,8 @@ static bool build(Graph *g, const SuiteParams *p)
     Transformer t = {.builder = builder_new(g, p),
                      .batch = p->batch,
                      .tokens = p->resolution,
-                     .hidden = 384,
-                     .heads = 12,
-                     .inner = 1536,
                      .epsilon = 1e-12};
+    transformer_scale(&t, 12, 32, 4, p->width);
     Tensor *x = transformer_embed(&t, 30522);
     x = transformer_norm(&t, "embed.norm", x);
     for (int i = 0; i < 6; i++)
@@ -24,5 +22,5 @@ const SuiteModel model_minilm_l6 = {
     .name = "minilm_l6",
     .about = "MiniLM-L6, seeded weights, 1.43 GMAC at 128 tokens",
     .build = build,
-    .defaults = {.resolution = 128, .batch = 1, .seed = 1},
+    .defaults = {.resolution = 128, .width = 1, .batch = 1, .seed = 1},
 };

@@ -10,7 +10,7 @@ extern const SuiteModel model_mobilenet_v1, model_mobilenet_v3_large;
 extern const SuiteModel model_minilm_l6, model_bert_base, model_gpt2_small;
 extern const SuiteModel model_vit_tiny, model_yolov3_tiny, model_yolov8n;
 extern const SuiteModel model_resnet_fashion, model_mobilenet_fashion;
-extern const SuiteModel model_yolo_fashion;
+extern const SuiteModel model_vit_fashion, model_yolo_fashion;
 
 static const SuiteModel *const models[] = {
     &model_resnet18,
@@ -26,6 +26,7 @@ static const SuiteModel *const models[] = {
     &model_yolov8n,
     &model_resnet_fashion,
     &model_mobilenet_fashion,
+    &model_vit_fashion,
     &model_yolo_fashion,
     NULL,
 };

@@ -7,6 +7,15 @@ static const char *join(Transformer *t, const char *name, const char *part)
     return arena_printf(t->builder.graph->arena, "%s.%s", name, part);
 }
 
+void transformer_scale(Transformer *t, int heads, int size, int ratio,
+                       double width)
+{
+    int scaled = (int)(size * width / 4 + 0.5) * 4;
+    t->heads = heads;
+    t->hidden = heads * (scaled > 4 ? scaled : 4);
+    t->inner = ratio * t->hidden;
+}
+
 Tensor *transformer_linear(Transformer *t, const char *name, Tensor *x, int in,
                            int out)
 {

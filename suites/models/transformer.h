@@ -14,6 +14,10 @@ typedef struct Transformer {
     double epsilon;
 } Transformer;
 
+/* Sets heads, and hidden and inner for heads of `size` at width 1: a width
+ * scales each head, to a multiple of 4, and `ratio` is inner over hidden. */
+void transformer_scale(Transformer *t, int heads, int size, int ratio,
+                       double width);
 /* x * w + bias: nodes NAME.product and NAME. */
 Tensor *transformer_linear(Transformer *t, const char *name, Tensor *x, int in,
                            int out);

@@ -4,7 +4,7 @@
 
 #include "suites/models/transformer.h"
 
-enum { PATCH = 16, HIDDEN = 192 };
+enum { PATCH = 16 };
 
 /* f32[batch, tokens, hidden]: the class token, then a token a patch. */
 static Tensor *embed(Transformer *t, const SuiteParams *p)
@@ -12,7 +12,7 @@ static Tensor *embed(Transformer *t, const SuiteParams *p)
     Graph *g = t->builder.graph;
     Arena *a = g->arena;
     Feature image = builder_image(&t->builder, p);
-    int64_t shape[] = {HIDDEN, 3, PATCH, PATCH}, channels[] = {HIDDEN};
+    int64_t shape[] = {t->hidden, 3, PATCH, PATCH}, channels[] = {t->hidden};
     int64_t kernel[] = {PATCH, PATCH};
     Tensor *w = builder_weights(&t->builder, "patch.weight", 4, shape, 0,
                                 sqrt(1.0 / (3 * PATCH * PATCH)));
@@ -23,20 +23,20 @@ static Tensor *embed(Transformer *t, const SuiteParams *p)
     attrs_set_ints(a, &conv, "strides", kernel, 2);
     Tensor *x =
         graph_apply(g, "Conv", "patch", conv, image.tensor, w, bias, NULL);
-    int64_t flat[] = {p->batch, HIDDEN, t->tokens - 1};
+    int64_t flat[] = {p->batch, t->hidden, t->tokens - 1};
     Tensor *dims = graph_add_constant(g, "patch.flat", array_ints(a, flat, 3));
     x = graph_apply(g, "Reshape", "patch.reshape", (Attrs){0}, x, dims, NULL);
     int64_t perm[] = {0, 2, 1};
     Attrs transpose = {0};
     attrs_set_ints(a, &transpose, "perm", perm, 3);
     x = graph_apply(g, "Transpose", "patch.tokens", transpose, x, NULL);
-    int64_t first[] = {p->batch, 1, HIDDEN};
+    int64_t first[] = {p->batch, 1, t->hidden};
     Tensor *token =
         builder_weights(&t->builder, "class.token", 3, first, 0, 1);
     Attrs axis = {0};
     attrs_set_int(a, &axis, "axis", 1);
     x = graph_apply(g, "Concat", "tokens", axis, token, x, NULL);
-    int64_t table[] = {1, t->tokens, HIDDEN};
+    int64_t table[] = {1, t->tokens, t->hidden};
     Tensor *places =
         builder_weights(&t->builder, "positions", 3, table, 0, 0.5);
     return graph_apply(g, "Add", "embed", (Attrs){0}, x, places, NULL);
@@ -48,11 +48,9 @@ static bool build(Graph *g, const SuiteParams *p)
     Transformer t = {.builder = builder_new(g, p),
                      .batch = p->batch,
                      .tokens = side * side + 1,
-                     .hidden = HIDDEN,
-                     .heads = 3,
-                     .inner = 4 * HIDDEN,
                      .pre_norm = true,
                      .epsilon = 1e-6};
+    transformer_scale(&t, 3, 64, 4, p->width);
     Tensor *x = embed(&t, p);
     for (int i = 0; i < 12; i++)
         x = transformer_layer(&t, arena_printf(g->arena, "layer%d", i), x);
@@ -62,7 +60,7 @@ static bool build(Graph *g, const SuiteParams *p)
     Attrs axis = {0};
     attrs_set_int(g->arena, &axis, "axis", 1);
     x = graph_apply(g, "Gather", "class", axis, x, zero, NULL);
-    x = transformer_linear(&t, "head", x, HIDDEN, 1000);
+    x = transformer_linear(&t, "head", x, t.hidden, 1000);
     if (x)
         graph_mark_output(g, x);
     return !g->diag->errors.count;
@@ -72,5 +70,5 @@ const SuiteModel model_vit_tiny = {
     .name = "vit_tiny",
     .about = "ViT-Ti/16, seeded weights, 1.1 GMAC at 224",
     .build = build,
-    .defaults = {.resolution = 224, .batch = 1, .seed = 1},
+    .defaults = {.resolution = 224, .width = 1, .batch = 1, .seed = 1},
 };

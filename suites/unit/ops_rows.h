@@ -18,5 +18,6 @@ extern const OpRow ops_rows_layers[];
 extern const OpRow ops_rows_shape[];
 extern const OpRow ops_rows_index[];
 extern const OpRow ops_rows_signal[];
+extern const OpRow ops_rows_sequence[];
 
 #endif

@@ -1,5 +1,6 @@
 #include "ops_run.h"
 
+#include "ops/loop_program.h"
 #include "passes/util.h"
 #include "schedules/schedule.h"
 
@@ -7,13 +8,16 @@ bool ops_run_node(Arena *arena, Diag *diag, const Node *node,
                   const Array *const *in, Array **out)
 {
     Arena *scratch = arena_new();
-    Definition *def = define_node(scratch, node);
-    if (!def) {
-        arena_free(scratch);
-        return diag_error(diag, "%s: no definition", node->name);
+    Kernel *kernel = op_program(scratch, node);
+    if (!kernel) {
+        Definition *def = define_node(scratch, node);
+        if (!def) {
+            arena_free(scratch);
+            return diag_error(diag, "%s: no definition", node->name);
+        }
+        definition_verify(def);
+        kernel = schedule_lower(schedule_new(scratch, diag, def), scratch);
     }
-    definition_verify(def);
-    Kernel *kernel = schedule_lower(schedule_new(scratch, diag, def), scratch);
     kernel_verify(kernel);
     void **data = ARENA_ARRAY(scratch, void *, kernel->params.count + 1);
     int next_in = 0, next_out = 0;

@@ -698,6 +698,55 @@ static void test_faults(void **state)
     }
 }
 
+static void test_topk(void **state)
+{
+    static const Case cases[] = {
+        {"TopK",
+         "",
+         {"f32[2,3] 1 3 2 5 5 nan", "i64[1] 2"},
+         {"f32[2,2] 3 2 nan 5", "i64[2,2] 1 2 2 0"}},
+        {"TopK",
+         "largest=0 axis=0",
+         {"i32[3,2] 4 -1 2 0 4 -1", "i64[1] 2"},
+         {"i32[2,2] 2 -1 4 -1", "i64[2,2] 1 0 0 2"}},
+    };
+    (void)state;
+    RUN(cases);
+}
+
+static void test_recurrent(void **state)
+{
+    static const Case cases[] = {
+        {"RNN",
+         "",
+         {"f32[2,1,1] 1 0", "f32[1,1,1] 0.5", "f32[1,1,1] 2"},
+         {"f32[2,1,1,1] 0.462117157 0.727894404", "f32[1,1,1] 0.727894404"}},
+        {"RNN",
+         "direction='reverse'",
+         {"f32[2,2,1] 1 1 0 0", "f32[1,1,1] 0.5", "f32[1,1,1] 2", "-",
+          "i32[2] 2 1"},
+         {"f32[2,1,2,1] 0.462117157 0.462117157 0 0",
+          "f32[1,2,1] 0.462117157 0.462117157"}},
+        {"GRU",
+         "",
+         {"f32[1,1,1] 1", "f32[1,3,1] 0 0 1", "f32[1,3,1] 0 0 1", "-", "-",
+          "f32[1,1,1] 2"},
+         {"f32[1,1,1,1] 1.48201379", "f32[1,1,1] 1.48201379"}},
+        {"GRU",
+         "linear_before_reset=1",
+         {"f32[1,1,1] 1", "f32[1,3,1] 0 0 1", "f32[1,3,1] 0 0 1",
+          "f32[1,6] 0 0 0 0 0 2", "-", "f32[1,1,1] 2"},
+         {"f32[1,1,1,1] 1.49752737", "f32[1,1,1] 1.49752737"}},
+        {"LSTM",
+         "",
+         {"f32[1,1,1] 1", "f32[1,4,1] 0 0 0 1", "f32[1,4,1] 0 0 0 0"},
+         {"f32[1,1,1,1] 0.181699742", "f32[1,1,1] 0.181699742",
+          "f32[1,1,1] 0.380797078"}},
+    };
+    (void)state;
+    RUN(cases);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -712,6 +761,8 @@ int main(void)
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_conversions),
         cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_topk),
+        cmocka_unit_test(test_recurrent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

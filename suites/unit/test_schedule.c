@@ -181,6 +181,45 @@ static const Case cases[] = {
      "  stage y[n:2, o:20, h:7, w:7] sum[c:8, kh:1, kw:1] = (x[n, c, "
      "(h + kh), (w + kw)] * w[o, c, kh, kw])\n}\n",
      {"x [0 2 3 1~8~1]", "y [0 2~400~60 3 1]"}},
+    {"panels outside few tiles: the next one is fetched",
+     "definition conv {\n"
+     "  in x f32[1, 33, 5, 5]\n  const w f32[100, 33, 1, 1]\n"
+     "  out y f32[1, 100, 5, 5]\n"
+     "  stage y[n:1, o:100, h:5, w:5] sum[c:33, kh:1, kw:1] = (x[n, c, "
+     "(h + kh), (w + kw)] * w[o, c, kh, kw])\n}\n",
+     {"x [0 2 3 1]", "y [0 2 3 1]"}},
+    {"a row-major result of channels-last data",
+     "definition conv {\n"
+     "  in x f32[2, 6, 9, 9]\n  const w f32[21, 6, 3, 3]\n"
+     "  const b f32[21]\n  temp t f32[2, 21, 9, 9]\n"
+     "  out y f32[2, 21, 9, 9]\n"
+     "  stage t[n:2, o:21, h:9, w:9] sum[c:6, kh:3, kw:3] = (x[n, c, "
+     "((h + kh) + -1), ((w + kw) + -1) | 0.0] * w[o, c, kh, kw])\n"
+     "  stage y[n:2, o:21, h:9, w:9] = (t[n, o, h, w] + b[o])\n}\n",
+     {"x [0 2+1+1 3+1+1 1]", NULL}},
+    {"a transpose with something to compute",
+     "definition transpose {\n"
+     "  in x f32[3, 70, 37]\n  out y f32[3, 37, 70]\n"
+     "  stage y[i:3, j:37, l:70] = exp(x[i, l, j])\n}\n",
+     {0}},
+    {"planes to pixels of few channels",
+     "definition relayout {\n"
+     "  in x f32[2, 3, 7, 9]\n  out y f32[2, 3, 7, 9]\n"
+     "  stage y[n:2, o:3, h:7, w:9] = x[n, o, h, w]\n}\n",
+     {"y [0 2+1+1 3+1+1 1]"}},
+    {"the mean of a distribution, bins innermost in memory",
+     "definition mean {\n"
+     "  in x f32[2, 16, 3, 5]\n  temp m f32[2, 1, 3, 5]\n"
+     "  temp e f32[2, 16, 3, 5]\n  temp s f32[2, 1, 3, 5]\n"
+     "  const w f32[1, 16, 1, 1]\n  out y f32[2, 1, 3, 5]\n"
+     "  stage m[n:2, o:1, h:3, w:5] max[k:16] = x[n, k, h, w]\n"
+     "  stage e[n:2, o:16, h:3, w:5] = exp((x[n, o, h, w] - "
+     "m[n, 0, h, w]))\n"
+     "  stage s[n:2, o:1, h:3, w:5] sum[k:16] = e[n, k, h, w]\n"
+     "  stage y[n:2, o:1, h:3, w:5] sum[c:16, kh:1, kw:1] = "
+     "((e[n, c, (h + kh), (w + kw)] / s[n, 0, (h + kh), (w + kw)]) * "
+     "w[o, c, kh, kw])\n}\n",
+     {"x [0 3 2~0~80 1]"}},
     {"a part of another layout, copied in",
      "definition copy {\n"
      "  in x f32[2, 4, 5, 6]\n  out y f32[2, 4, 5, 6]\n"
@@ -359,7 +398,7 @@ static void check_case(const Case *c, const Target *target, ScheduleMode mode)
 
     Schedule *s = schedule_new(a, diag, def);
     apply_packs(s, c);
-    assert_true(schedule_choose(s, target, mode));
+    assert_true(schedule_choose(s, target, mode, NULL));
     Kernel *k = schedule_lower(s, a);
     kernel_verify(k);
     void **tuned = make_data(a, k);
@@ -423,7 +462,7 @@ static void test_templates_fit(void **state)
         Schedule *s = schedule_new(a, diag, def);
         Str trace = {0};
         apply_packs(s, &cases[i]);
-        assert_true(schedule_choose(s, &facts[0], SCHEDULE_FAST));
+        assert_true(schedule_choose(s, &facts[0], SCHEDULE_FAST, NULL));
         schedule_print_trace(&trace, s);
         if (!strstr(str_text(&trace), "register"))
             fail_msg("%s: no register tile in\n%s", cases[i].name,
@@ -431,6 +470,46 @@ static void test_templates_fit(void **state)
         str_free(&trace);
         arena_free(a);
     }
+}
+
+static bool trace_has(const char *name, const char *word)
+{
+    Arena *a = arena_new();
+    bool found = false, known = false;
+    for (int i = 0; i < CASES; i++) {
+        if (strcmp(cases[i].name, name) != 0)
+            continue;
+        known = true;
+        Diag *diag = diag_new(a, NULL);
+        Schedule *s =
+            schedule_new(a, diag, definition_parse(a, diag, cases[i].text));
+        apply_packs(s, &cases[i]);
+        Str trace = {0};
+        assert_true(schedule_choose(s, &facts[0], SCHEDULE_FAST, NULL));
+        schedule_print_trace(&trace, s);
+        found = strstr(str_text(&trace), word) != NULL;
+        str_free(&trace);
+    }
+    if (!known)
+        fail_msg("there is no case \"%s\"", name);
+    arena_free(a);
+    return found;
+}
+
+/* The templates took the way that the case is about. */
+static void test_ways(void **state)
+{
+    (void)state;
+    assert_true(trace_has("panels outside few tiles: the next one is fetched",
+                          "prefetch y_acc w "));
+    assert_true(trace_has("a row-major result of channels-last data",
+                          "vectorize t_acc o"));
+    assert_true(
+        trace_has("a transpose with something to compute", "split y j 16"));
+    assert_false(trace_has("planes to pixels of few channels", "vectorize"));
+    assert_true(
+        trace_has("the mean of a distribution, bins innermost in memory",
+                  "reduce_lanes y_acc c"));
 }
 
 static void test_refusals(void **state)
@@ -448,7 +527,9 @@ static void test_refusals(void **state)
     assert_false(schedule_vectorize(s, "y", "k"));
     assert_false(schedule_reorder(s, "y", "i j"));
     assert_false(schedule_replay(s, "frobnicate y\n"));
-    assert_int_equal(diag->errors.count, 8);
+    assert_false(schedule_prefetch(s, "y", "w", "j", 0, 1));
+    assert_false(schedule_prefetch(s, "y", "y", "k", 0, 1));
+    assert_int_equal(diag->errors.count, 10);
     assert_true(schedule_split(s, "y", "j", 64));
     /* The remainder of 130 by 64 needs its outer loop first. */
     assert_false(schedule_reorder(s, "y", "i j.i j.o k"));
@@ -482,6 +563,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cases),
         cmocka_unit_test(test_templates_fit),
+        cmocka_unit_test(test_ways),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_interpreter_checks),
     };

@@ -177,7 +177,7 @@ static ReferenceValues run(Arena *arena, const Graph *g, int seed)
     }
     ReferenceValues values;
     Str error = {0};
-    if (!reference_run(arena, g, inputs, &values, &error))
+    if (!reference_run(arena, g, inputs, NULL, &values, &error))
         fail_msg("%s", str_text(&error));
     return values;
 }

@@ -1,0 +1,60 @@
+/* Building the loops of an operator that no tensor expression can say: what
+ * it writes, or how often, depends on values (Op.program in ops/op.h).
+ *
+ * Statements are added in order to the innermost open loop or condition:
+ *     const Expr *i = loop_for(c, LOOP_SERIAL, "i", n);
+ *     loop_store(c, out, i, loop_load(c, in, i));
+ *     loop_end(c);
+ * Every buffer is row-major and an offset counts its elements. A parallel
+ * loop is outermost; what its iterations write must not overlap. There is no
+ * way out of a loop but its end: `loop_if` skips what is left to do. */
+#ifndef ASSAY_OPS_LOOP_PROGRAM_H
+#define ASSAY_OPS_LOOP_PROGRAM_H
+
+#include "ops/op.h"
+#include "tensor/loops.h"
+
+enum { MAX_OPEN_LOOPS = 24 };
+
+struct LoopContext {
+    Arena *arena;
+    Kernel *kernel;
+    const Node *node;
+    /* NULL where an operand or result is left out. Constant operands that are
+     * needed as numbers are in node->inputs[i]. */
+    Buffer *in[MAX_OP_INPUTS];
+    Buffer *out[MAX_OP_OUTPUTS];
+    Stmt *open[MAX_OPEN_LOOPS]; /* open[depth] takes the next statement */
+    int depth;
+    int temps; /* made so far: names are unique */
+};
+
+/* Opens a loop from 0 to extent - 1 and returns its variable. */
+const Expr *loop_for(LoopContext *c, LoopKind kind, const char *name,
+                     int64_t extent);
+void loop_if(LoopContext *c, const Expr *cond);
+/* Closes what was opened last. */
+void loop_end(LoopContext *c);
+/* The value is cast to the buffer's type. */
+void loop_store(LoopContext *c, const Buffer *buffer, const Expr *offset,
+                const Expr *value);
+const Expr *loop_load(LoopContext *c, const Buffer *buffer,
+                      const Expr *offset);
+
+/* A small array of each thread; its content is undefined at first. */
+Buffer *loop_local(LoopContext *c, const char *name, DType dtype,
+                   int64_t size);
+/* Memory of the kernel, one for all threads. */
+Buffer *loop_workspace(LoopContext *c, const char *name, DType dtype,
+                       int64_t size);
+/* A local of one element, read and written without an offset. */
+Buffer *loop_variable(LoopContext *c, const char *name, DType dtype);
+void loop_set(LoopContext *c, const Buffer *variable, const Expr *value);
+const Expr *loop_get(LoopContext *c, const Buffer *variable);
+
+/* The kernel of a node whose operator has a program: parameters are all
+ * inputs that are there, all outputs that are there, then workspace. NULL
+ * without a program, or when a type is not static. */
+Kernel *op_program(Arena *arena, const Node *node);
+
+#endif

@@ -1,0 +1,193 @@
+/* Conformance cases: one made here, right and wrong, and the lists of what
+ * may fail. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/diag.h"
+#include "harness/common.h"
+#include "harness/conformance.h"
+#include "harness/validate.h"
+#include "import/export.h"
+#include "onnx/onnx.pb-c.h"
+#include "ops/op.h"
+
+typedef struct Fixture {
+    Arena *arena;
+    char *folder;
+    ValidatePlan plan;
+} Fixture;
+
+static int set_up(void **state)
+{
+    Arena *arena = arena_new();
+    Fixture *f = ARENA_NEW(arena, Fixture);
+    f->arena = arena;
+    f->folder = make_temp_folder(arena);
+    f->plan = (ValidatePlan){.levels = {true, true, true, true},
+                             .limits = {.seconds = 60}};
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    Fixture *f = *state;
+    remove_temp_folder(f->folder);
+    arena_free(f->arena);
+    return 0;
+}
+
+static void write_tensor(Fixture *f, const char *name, int type, int64_t count,
+                         const void *data, size_t bytes)
+{
+    Onnx__TensorProto t = ONNX__TENSOR_PROTO__INIT;
+    t.n_dims = 1;
+    t.dims = &count;
+    t.has_data_type = 1;
+    t.data_type = type;
+    t.has_raw_data = 1;
+    t.raw_data.data = (uint8_t *)(uintptr_t)data;
+    t.raw_data.len = bytes;
+    uint8_t *packed = arena_alloc(f->arena, 1024);
+    size_t size = onnx__tensor_proto__pack(&t, packed);
+    const char *path = arena_printf(f->arena, "%s/%s", f->folder, name);
+    Str error = {0};
+    assert_true(write_file(path, (const char *)packed, size, &error));
+}
+
+/* y = Reshape(x + x, shape), whose shape is an input: it has to be bound. */
+static void write_case(Fixture *f, const float *expected)
+{
+    static const float x[] = {1, 2, 3, -4};
+    static const int64_t shape[] = {4};
+    Diag *diag = diag_new(f->arena, NULL);
+    Graph *g = graph_new(f->arena, diag, "case", ops_builtin());
+    TensorType data = {.dtype = DT_F32, .rank = 1, .dims = {extent_const(4)}};
+    TensorType one = {.dtype = DT_I64, .rank = 1, .dims = {extent_const(1)}};
+    Tensor *in = graph_add_input(g, "x", data);
+    Tensor *to = graph_add_input(g, "shape", one);
+    Tensor *sum = graph_apply(g, "Add", "sum", (Attrs){0}, in, in, NULL);
+    Node *reshape =
+        graph_add_node(g, "Reshape", "reshape", (Tensor *[]){sum, to}, 2, 1);
+    reshape->outputs.data[0]->type = data;
+    graph_mark_output(g, reshape->outputs.data[0]);
+    assert_true(onnx_export(
+        diag, g, arena_printf(f->arena, "%s/model.onnx", f->folder)));
+    assert_true(
+        make_folders(arena_printf(f->arena, "%s/test_data_set_0", f->folder)));
+    write_tensor(f, "test_data_set_0/input_0.pb", 1, 4, x, sizeof x);
+    write_tensor(f, "test_data_set_0/input_1.pb", 7, 1, shape, sizeof shape);
+    write_tensor(f, "test_data_set_0/output_0.pb", 1, 4, expected, 16);
+}
+
+static void right_passes(void **state)
+{
+    Fixture *f = *state;
+    static const float expected[] = {2, 4, 6, -8};
+    ValidateResult r;
+    write_case(f, expected);
+    validate_case(f->arena, f->folder, &f->plan, &r);
+    assert_string_equal(r.reason, "");
+    assert_int_equal(r.status, CASE_OK);
+    assert_string_equal(r.bound, "shape");
+    assert_string_equal(r.op, "Add");
+    assert_null(r.level);
+    assert_true(r.max_excess == 0);
+}
+
+static void wrong_fails(void **state)
+{
+    Fixture *f = *state;
+    static const float expected[] = {2, 4, 6.1f, -8};
+    ValidateResult r;
+    write_case(f, expected);
+    validate_case(f->arena, f->folder, &f->plan, &r);
+    assert_int_equal(r.status, CASE_FAILED_CHECK);
+    assert_string_equal(r.level, "O0");
+    assert_non_null(strstr(r.reason, "element 2 is 6 instead of 6.1"));
+    assert_true(r.max_excess > 1);
+    memset(f->plan.levels, 0, sizeof f->plan.levels);
+    f->plan.levels[LEVEL_FUSED] = true;
+    validate_case(f->arena, f->folder, &f->plan, &r);
+    assert_string_equal(r.level, "fused");
+}
+
+static void other_shape_fails(void **state)
+{
+    Fixture *f = *state;
+    static const float expected[] = {2, 4, 6, -8};
+    ValidateResult r;
+    write_case(f, expected);
+    write_tensor(f, "test_data_set_0/output_0.pb", 1, 3, expected, 12);
+    validate_case(f->arena, f->folder, &f->plan, &r);
+    assert_int_equal(r.status, CASE_FAILED_CHECK);
+    assert_non_null(strstr(r.reason, "type or shape"));
+}
+
+static void no_model_is_refused(void **state)
+{
+    Fixture *f = *state;
+    Str error = {0};
+    ValidateResult r;
+    assert_true(write_file(arena_printf(f->arena, "%s/model.onnx", f->folder),
+                           "nonsense", 8, &error));
+    validate_case(f->arena, f->folder, &f->plan, &r);
+    assert_int_equal(r.status, CASE_REFUSED);
+    assert_true(*r.reason != 0);
+}
+
+static bool read_list(Fixture *f, const char *text, ExpectedList *list,
+                      Str *error)
+{
+    const char *path = arena_printf(f->arena, "%s/list.txt", f->folder);
+    *list = (ExpectedList){0};
+    assert_true(write_file(path, text, strlen(text), error));
+    return expected_read(f->arena, path, list, error);
+}
+
+static void lists(void **state)
+{
+    Fixture *f = *state;
+    ExpectedList list;
+    Str error = {0};
+    assert_true(
+        read_list(f, "# a comment\n\na/b: no strings: yet\n", &list, &error));
+    assert_string_equal(expected_reason(&list, "a/b"), "no strings: yet");
+    assert_null(expected_reason(&list, "a/c"));
+    assert_true(read_list(f, "", &list, &error));
+    assert_null(expected_reason(&list, "a/b"));
+    assert_false(read_list(f, "a/b\n", &list, &error));
+    assert_non_null(strstr(str_text(&error), "list.txt:1"));
+    error.length = 0;
+    assert_false(read_list(f, "a: x\nb: y\na: z\n", &list, &error));
+    assert_non_null(strstr(str_text(&error), "list.txt:3"));
+    str_free(&error);
+    assert_false(expected_read(f->arena, "/no/such/list", &list, &error));
+    str_free(&error);
+    /* Both ways of not being as listed. */
+    CaseRow row = {.result = {.status = CASE_OK}};
+    assert_false(case_differs(&row));
+    row.excuse = "why";
+    assert_true(case_differs(&row));
+    row.result.status = CASE_REFUSED;
+    assert_false(case_differs(&row));
+    row.excuse = NULL;
+    assert_true(case_differs(&row));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(right_passes),        TEST(wrong_fails), TEST(other_shape_fails),
+        TEST(no_model_is_refused), TEST(lists),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
