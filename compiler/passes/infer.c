@@ -4,13 +4,14 @@
  * tensor has a type. All faults are reported, each once: a node behind a
  * fault is passed over.
  *
- * Small results whose operands are all known are evaluated on the way and
- * become constants, since the type rules of Reshape, Slice and the like need
- * their values: models compute shapes with ordinary nodes, and by way of
- * floats (the scales of a Resize, the limit of a Range). */
+ * Small integer results whose operands are all known are evaluated on the
+ * way and become constants, since the type rules of Reshape, Slice and the
+ * like need their values: models compute shapes with ordinary nodes. Floats
+ * become constants only where a rule asks for them (the scales of a Resize,
+ * the limit of a Range). */
 #include "passes/util.h"
 
-enum { MAX_SHAPE_ELEMENTS = 1024, MAX_SHAPE_FLOATS = 2 * MAX_RANK };
+enum { MAX_SHAPE_ELEMENTS = 1024, MAX_CHAIN = 256 };
 
 static bool has_unknown_input(const Node *node)
 {
@@ -22,19 +23,72 @@ static bool has_unknown_input(const Node *node)
     return false;
 }
 
+static bool has_small_results(const Node *node)
+{
+    for (int i = 0; i < node->outputs.count; i++) {
+        const Tensor *t = node->outputs.data[i];
+        int64_t count = t ? type_count(&t->type) : 0;
+        if (count < 0 || count > MAX_SHAPE_ELEMENTS)
+            return false;
+    }
+    return true;
+}
+
 static bool is_shape_arithmetic(const Node *node)
 {
-    if (!node_is_pure(node) || !node_is_constant(node))
+    if (!node_is_pure(node) || !node_is_constant(node) ||
+        !has_small_results(node))
         return false;
     for (int i = 0; i < node->outputs.count; i++) {
         const Tensor *t = node->outputs.data[i];
-        if (!t)
-            continue;
-        int64_t count = type_count(&t->type);
-        int64_t most = dtype_is_float(t->type.dtype) ? MAX_SHAPE_FLOATS
-                                                     : MAX_SHAPE_ELEMENTS;
-        if (t->type.rank > 1 || count < 0 || count > most)
+        if (t && (dtype_is_float(t->type.dtype) || t->type.rank > 1))
             return false;
+    }
+    return true;
+}
+
+/* Makes the tensor a constant, and before it what it comes from. */
+static bool fold_chain(PassContext *c, const Tensor *t, int depth)
+{
+    Node *node = t->producer;
+
+    if (t->value)
+        return true;
+    if (!node || depth > MAX_CHAIN || !node_is_pure(node) ||
+        !has_small_results(node))
+        return false;
+    for (int i = 0; i < node->inputs.count; i++)
+        if (node->inputs.data[i] &&
+            !fold_chain(c, node->inputs.data[i], depth + 1))
+            return false;
+    return node_fold(c, node);
+}
+
+/* Folds what the node's type rule asked for; false when there is nothing. */
+static bool fold_wanted(PassContext *c, const Node *node)
+{
+    for (int i = 0; c->evaluate && i < node->inputs.count; i++) {
+        Tensor *t = node->inputs.data[i];
+        if (!t || !t->is_wanted || t->value || !fold_chain(c, t, 0))
+            continue;
+        t->is_wanted = false;
+        return true;
+    }
+    return false;
+}
+
+/* The type rule, with the values that it asks for as far as they can be
+ * had; then its complaints were premature. */
+static bool infer_node(PassContext *c, Node *node, bool *changed)
+{
+    Graph *g = c->graph;
+    int errors = g->diag->errors.count;
+
+    while (!op_infer(g, node)) {
+        if (!fold_wanted(c, node))
+            return false;
+        g->diag->errors.count = errors;
+        *changed = true;
     }
     return true;
 }
@@ -46,7 +100,7 @@ void pass_infer(PassContext *c)
 
     for (int i = 0; i < g->nodes.count; i++) {
         Node *node = g->nodes.data[i];
-        if (has_unknown_input(node) || !op_infer(g, node))
+        if (has_unknown_input(node) || !infer_node(c, node, &changed))
             continue;
         /* The shape of a tensor, whatever its elements are. */
         if ((node->op->traits & OP_TYPE_ONLY) && node->op->decompose &&
