@@ -100,7 +100,8 @@ bool assay_load_onnx(AssayCompiler *c, const char *path, const AssayLoad *load)
     load = load ? load : &nothing;
     ImportDim *dims = ARENA_ARRAY(c->arena, ImportDim, load->dim_count + 1);
     for (int i = 0; i < load->dim_count; i++)
-        dims[i] = (ImportDim){load->dims[i].name, load->dims[i].value};
+        dims[i] = (ImportDim){load->dims[i].name, load->dims[i].value,
+                              load->dims[i].upper};
     ImportBind *binds =
         ARENA_ARRAY(c->arena, ImportBind, load->bind_count + 1);
     for (int i = 0; i < load->bind_count; i++)

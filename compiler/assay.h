@@ -17,6 +17,9 @@ typedef struct AssayCompiler AssayCompiler;
 typedef struct AssayDim {
     const char *name;
     int64_t value;
+    /* Above `value`: what runs may have any number from `value` to this one
+     * instead. Otherwise 0. */
+    int64_t upper;
 } AssayDim;
 
 typedef struct AssayOptions {
@@ -32,7 +35,7 @@ typedef struct AssayOptions {
     const char *dump_after, *stop_after;
     bool time_passes, verify;
     int jobs;             /* kernels compiled at once; 0: all cores */
-    const AssayDim *dims; /* --dim NAME=VALUE */
+    const AssayDim *dims; /* --dim NAME=VALUE or NAME=LOW..HIGH */
     int dim_count;
 } AssayOptions;
 

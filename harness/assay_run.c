@@ -25,6 +25,9 @@ static const char usage[] =
     "  -i, --input NAME=FILE   .npy array of an input; several batches along\n"
     "                          axis 0 run one after the other\n"
     "  -s, --seed N            seed of inputs without a file (1)\n"
+    "      --dim NAME=VALUE    a dimension that runs may choose, where no "
+    "file\n"
+    "                          decides it; default: the upper bound\n"
     "  -o, --output DIR        write outputs to DIR/NAME.npy, made when "
     "missing; unusual\n"
     "                          characters become _, and equal names get .2, "
@@ -45,6 +48,7 @@ static const char usage[] =
     "Examples:\n"
     "  assay-run out/ --input image=cat.npy --output .\n"
     "  assay-run out/ --time --threads 2\n"
+    "  assay-run out/ --dim T=17 --time\n"
     "  assay-run unfused/ --pair fused/ --time --profile 20\n"
     "\n"
     "Exit codes: 0 fine, 1 a check failed, 2 bad input or artifact.\n";
@@ -52,7 +56,8 @@ static const char usage[] =
 typedef struct RunOptions {
     const char *artifact, *pair, *output, *taps;
     const char *inputs[256];
-    int input_count;
+    const char *dims[64];
+    int input_count, dim_count;
     uint64_t seed;
     int threads, repeat, profile;
     double min_time;
@@ -67,7 +72,8 @@ enum {
     OPT_PROFILE,
     OPT_CHECK_TWICE,
     OPT_PEAK,
-    OPT_PAIR
+    OPT_PAIR,
+    OPT_DIM
 };
 
 static const struct option long_options[] = {
@@ -83,6 +89,7 @@ static const struct option long_options[] = {
     {"check-twice", no_argument, NULL, OPT_CHECK_TWICE},
     {"peak", no_argument, NULL, OPT_PEAK},
     {"pair", required_argument, NULL, OPT_PAIR},
+    {"dim", required_argument, NULL, OPT_DIM},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
@@ -122,6 +129,13 @@ static RunOptions parse_options(int argc, char **argv)
             break;
         case 't':
             o.threads = (int)parse_number("threads", optarg, 1, 1024);
+            break;
+        case OPT_DIM:
+            if (o.dim_count == 64) {
+                fputs("assay-run: more than 64 of --dim\n", stderr);
+                exit(EXIT_BAD_INPUT);
+            }
+            o.dims[o.dim_count++] = optarg;
             break;
         case OPT_TAPS:
             o.taps = optarg;
@@ -227,7 +241,8 @@ static bool open_folder(Runner *r, const char *option, const char *path)
 /* The first run, and what is written of it. */
 static int run_side(Runner *r, const RunOptions *o, json_t *report)
 {
-    if (!runner_set_inputs(r, o->inputs, o->input_count, o->seed))
+    if (!runner_set_dims(r, o->dims, o->dim_count) ||
+        !runner_set_inputs(r, o->inputs, o->input_count, o->seed))
         return EXIT_BAD_INPUT;
     if (!open_folder(r, "--output", o->output) ||
         !open_folder(r, "--taps", o->taps))

@@ -9,6 +9,7 @@
 #include "base/vec.h"
 #include "harness/common.h"
 #include "harness/runner.h"
+#include "runtime/dims.h"
 #include "runtime/manifest.h"
 
 typedef Vec(const char *) Words;
@@ -65,14 +66,32 @@ static bool read_raw(const char *path, void *data, int64_t bytes)
     return ok;
 }
 
-/* One batch's inputs as raw files. */
+/* Where the array of one batch starts. */
+static char *batch(const Runner *r, const Array *array, int64_t chunk)
+{
+    return (char *)array->data +
+           chunk * ((int64_t)array_bytes(array) / r->chunks);
+}
+
+/* One batch's inputs as raw files, as the kernels see them. */
 static bool write_inputs(Runner *r, const char *work, int64_t chunk)
 {
     for (int i = 0; i < r->info->input_count; i++) {
-        int64_t bytes = r->info->inputs[i].bytes;
+        const ArtifactValue *v = &r->info->inputs[i];
         const char *raw = arena_printf(r->arena, "%s/in%d", work, i);
-        const char *data = (const char *)r->inputs[i]->data + chunk * bytes;
-        if (!write_raw(raw, data, bytes)) {
+        char *data = batch(r, r->inputs[i], chunk);
+        Arena *scratch = arena_new();
+        if (v->extents) {
+            int64_t dims[MAX_RANK];
+            void *storage = arena_alloc(scratch, (size_t)v->bytes + 1);
+            runner_dims(r, v, dims);
+            dims_spread(v->rank, v->dims, dims, dtype_size(v->dtype), data,
+                        storage);
+            data = storage;
+        }
+        bool ok = write_raw(raw, data, v->bytes);
+        arena_free(scratch);
+        if (!ok) {
             str_addf(r->error, "cannot write %s: %s", raw, strerror(errno));
             return false;
         }
@@ -84,9 +103,20 @@ static bool read_outputs(Runner *r, const char *work, int64_t chunk)
 {
     for (int i = 0; i < r->info->output_count; i++) {
         const ArtifactValue *v = &r->info->outputs[i];
-        if (!read_raw(arena_printf(r->arena, "%s/out%d", work, i),
-                      (char *)r->outputs[i]->data + chunk * v->bytes,
-                      v->bytes)) {
+        const char *raw = arena_printf(r->arena, "%s/out%d", work, i);
+        char *data = batch(r, r->outputs[i], chunk);
+        Arena *scratch = arena_new();
+        char *storage =
+            v->extents ? arena_alloc(scratch, (size_t)v->bytes + 1) : data;
+        bool ok = read_raw(raw, storage, v->bytes);
+        if (ok && v->extents) {
+            int64_t dims[MAX_RANK];
+            runner_dims(r, v, dims);
+            dims_gather(v->rank, v->dims, dims, dtype_size(v->dtype), storage,
+                        data);
+        }
+        arena_free(scratch);
+        if (!ok) {
             str_addf(r->error, "output \"%s\" is missing", v->name);
             return false;
         }
@@ -108,14 +138,20 @@ static const char *facts_text(Arena *arena, const ArtifactInfo *info)
 /* The command line of one run, as runtime/bare.c takes it. */
 static void add_arguments(Arena *arena, Words *argv, const Target *target,
                           const char *program, const char *artifact,
-                          const ArtifactInfo *info, const char *work)
+                          const Runner *r, const char *work)
 {
+    const ArtifactInfo *info = r->info;
     vec_push(arena, argv, target->emulator);
     vec_push(arena, argv, program);
     vec_push(arena, argv, facts_text(arena, info));
     vec_push(arena, argv, arena_printf(arena, "%s/weights.bin", artifact));
     vec_push(arena, argv,
              arena_printf(arena, "%lld", (long long)info->arena_bytes));
+    const char *dims = "";
+    for (int i = 0; i < info->dim_count; i++)
+        dims = arena_printf(arena, "%s%s%lld", dims, i ? "," : "",
+                            (long long)r->dims[i]);
+    vec_push(arena, argv, dims);
     vec_push(arena, argv, arena_printf(arena, "%d", info->input_count));
     for (int i = 0; i < info->input_count; i++)
         vec_push(arena, argv, arena_printf(arena, "%s/in%d", work, i));
@@ -167,8 +203,7 @@ static json_t *run_in(Arena *arena, const Target *target, const Launch *launch,
     if (!program)
         return NULL;
     Words argv = {0};
-    add_arguments(arena, &argv, target, program, launch->artifact, &info,
-                  work);
+    add_arguments(arena, &argv, target, program, launch->artifact, &r, work);
     json_t *report = run_batches(&r, launch, argv.data, work, end);
     if (!report || !launch->output)
         return report;

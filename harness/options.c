@@ -81,7 +81,8 @@ static bool add_dim(CompileOptions *o, const char *text)
     const char *equals = strchr(text, '=');
     long value;
     if (!equals || equals == text) {
-        bad_input("--dim %s: give NAME=VALUE, as N=1", text);
+        bad_input("--dim %s: give NAME=VALUE, as N=1, or NAME=LOW..HIGH",
+                  text);
         return false;
     }
     if (o->dim_count == MAX_LIST) {
@@ -99,14 +100,22 @@ static bool add_dim(CompileOptions *o, const char *text)
     char *end;
     errno = 0;
     value = strtol(equals + 1, &end, 10);
-    if (end == equals + 1 || *end || errno || value < 1 || value > 1L << 40) {
-        bad_input("--dim %s: the value is a number from 1 to %ld", text,
-                  1L << 40);
+    bool ok = end != equals + 1 && !errno;
+    long upper = 0;
+    if (ok && !strncmp(end, "..", 2)) {
+        const char *high = end + 2;
+        upper = strtol(high, &end, 10);
+        ok = end != high && !errno && upper >= value;
+    }
+    if (!ok || *end || value < 1 || (upper ? upper : value) > 1L << 40) {
+        bad_input("--dim %s: the value is a number from 1 to %ld, or a range "
+                  "of them, as 1..256",
+                  text, 1L << 40);
         return false;
     }
     /* Options live as long as the process. */
     char *name = strndup(text, length);
-    o->dims[o->dim_count++] = (AssayDim){name, value};
+    o->dims[o->dim_count++] = (AssayDim){name, value, upper};
     o->assay.dim_count = o->dim_count;
     return name != NULL;
 }
@@ -270,7 +279,7 @@ static bool open_suite_model(AssayCompiler *compiler, const char *text)
     }
     if (job.model->build)
         return assay_build(compiler, job.model->name, build_suite_model, &job);
-    AssayDim batch = {"N", job.params.batch};
+    AssayDim batch = {"N", job.params.batch, 0};
     AssayLoad load = {.dims = &batch, .dim_count = 1};
     Arena *arena = arena_new();
     bool ok =

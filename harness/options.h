@@ -67,7 +67,9 @@ enum {
     "  --mode M            fused (default), unfused, O0, O1, naive\n"         \
     "  -O N                0, 1 or 2 (default)\n"                             \
     "  --schedule naive    plain loops instead of the templates\n"            \
-    "  --dim NAME=VALUE    a named dimension of an ONNX file, as N=1\n"       \
+    "  --dim NAME=VALUE    a named dimension of an ONNX file, as N=1; with\n" \
+    "                      NAME=LOW..HIGH, as T=1..256, what runs may have\n" \
+    "                      any of these numbers\n"                            \
     "  --bind NAME=FILE    the value (.npy or .pb) of an input of an ONNX\n"  \
     "                      file that decides shapes: a constant from then\n"  \
     "                      on; may be repeated\n"                             \

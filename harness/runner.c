@@ -21,6 +21,21 @@ static void add_dims(Str *text, int rank, const int64_t *dims)
     str_add(text, "]");
 }
 
+/* With the names of the dimensions that may differ. */
+static void add_extents(Str *text, const ArtifactValue *v)
+{
+    if (!v->extents) {
+        add_dims(text, v->rank, v->dims);
+        return;
+    }
+    str_add(text, "[");
+    for (int i = 0; i < v->rank; i++) {
+        str_add(text, i ? "," : "");
+        extent_print(text, v->extents[i]);
+    }
+    str_add(text, "]");
+}
+
 static bool mismatch(Runner *r, const char *path, const ArtifactValue *want,
                      const Array *have)
 {
@@ -28,9 +43,14 @@ static bool mismatch(Runner *r, const char *path, const ArtifactValue *want,
     add_dims(r->error, have->rank, have->dims);
     str_addf(r->error, " given for input \"%s\", which is %s", want->name,
              dtype_name(want->dtype));
-    add_dims(r->error, want->rank, want->dims);
+    add_extents(r->error, want);
     str_add(r->error, "\n");
     return false;
+}
+
+static bool is_chosen(const ArtifactValue *v, int axis)
+{
+    return v->extents && !extent_is_const(v->extents[axis]);
 }
 
 /* An array of the input's shape, or several of them along axis 0. */
@@ -43,10 +63,11 @@ static bool read_input(Runner *r, int index, const char *path)
     if (array->dtype != want->dtype || array->rank != want->rank)
         return mismatch(r, path, want, array);
     for (int i = 1; i < want->rank; i++)
-        if (array->dims[i] != want->dims[i])
+        if (array->dims[i] != want->dims[i] && !is_chosen(want, i))
             return mismatch(r, path, want, array);
     int64_t chunks = 1;
-    if (want->rank && want->dims[0] && array->dims[0] != want->dims[0]) {
+    if (want->rank && want->dims[0] && array->dims[0] != want->dims[0] &&
+        !is_chosen(want, 0)) {
         if (!array->dims[0] || array->dims[0] % want->dims[0])
             return mismatch(r, path, want, array);
         chunks = array->dims[0] / want->dims[0];
@@ -99,6 +120,74 @@ static Array *make_array(Runner *r, const char *kind, const ArtifactValue *v,
     return NULL;
 }
 
+static void start_dims(Runner *r)
+{
+    const ArtifactInfo *info = r->info;
+    if (r->dims)
+        return;
+    r->dims = ARENA_ARRAY(r->arena, int64_t, info->dim_count + 1);
+    for (int i = 0; i < info->dim_count; i++)
+        r->dims[i] = info->dims[i].value;
+}
+
+static bool set_dim(Runner *r, const char *assignment)
+{
+    const ArtifactInfo *info = r->info;
+    const char *equals = strchr(assignment, '=');
+    size_t length = equals ? (size_t)(equals - assignment) : 0;
+    char *end = NULL;
+    for (int i = 0; equals && i < info->dim_count; i++) {
+        const char *name = info->dims[i].expr->name;
+        if (strlen(name) != length || strncmp(name, assignment, length))
+            continue;
+        errno = 0;
+        r->dims[i] = strtoll(equals + 1, &end, 10);
+        if (end != equals + 1 && !*end && !errno)
+            return true;
+        break;
+    }
+    str_addf(r->error, "--dim %s: give NAME=VALUE with one of:", assignment);
+    for (int i = 0; i < info->dim_count; i++) {
+        str_add(r->error, " ");
+        extent_print(r->error, info->dims[i]);
+    }
+    str_add(r->error, info->dim_count ? "\n"
+                                      : " (the extents of this artifact are "
+                                        "fixed)\n");
+    return false;
+}
+
+bool runner_set_dims(Runner *r, const char *const *assignments, int count)
+{
+    start_dims(r);
+    for (int i = 0; i < count; i++)
+        if (!set_dim(r, assignments[i]))
+            return false;
+    return true;
+}
+
+/* From the arrays that were given, and for the artifact. */
+static bool find_dims(Runner *r)
+{
+    const ArtifactInfo *info = r->info;
+    const int64_t **shapes =
+        ARENA_ARRAY(r->arena, const int64_t *, info->input_count + 1);
+    AssayError error;
+    for (int i = 0; i < info->input_count; i++)
+        shapes[i] = r->inputs[i] ? r->inputs[i]->dims : NULL;
+    if (artifact_find_dims(info, shapes, r->dims, &error) == ASSAY_OK &&
+        (!r->artifact ||
+         artifact_set_dims(r->artifact, r->dims, &error) == ASSAY_OK))
+        return true;
+    str_addf(r->error, "%s\n", error.text);
+    return false;
+}
+
+void runner_dims(const Runner *r, const ArtifactValue *v, int64_t *dims)
+{
+    artifact_extents(r->info, r->dims, v->rank, v->dims, v->extents, dims);
+}
+
 bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
                        uint64_t seed)
 {
@@ -107,16 +196,21 @@ bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
     r->outputs = ARENA_ARRAY(r->arena, Array *, info->output_count);
     r->in = ARENA_ARRAY(r->arena, const void *, info->input_count);
     r->out = ARENA_ARRAY(r->arena, void *, info->output_count);
+    start_dims(r);
     for (int i = 0; i < count; i++)
         if (!assign_input(r, assignments[i]))
             return false;
+    if (!find_dims(r))
+        return false;
     if (!r->chunks)
         r->chunks = 1;
     for (int i = 0; i < info->input_count; i++) {
         const ArtifactValue *v = &info->inputs[i];
         if (r->inputs[i])
             continue;
-        r->inputs[i] = make_array(r, "input", v, v->dims);
+        int64_t dims[MAX_RANK];
+        runner_dims(r, v, dims);
+        r->inputs[i] = make_array(r, "input", v, dims);
         if (!r->inputs[i])
             return false;
         inputs_fill(r->inputs[i], seed, i, NULL);
@@ -131,7 +225,7 @@ bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
     for (int i = 0; i < info->output_count; i++) {
         const ArtifactValue *v = &info->outputs[i];
         int64_t dims[MAX_RANK];
-        memcpy(dims, v->dims, sizeof dims);
+        runner_dims(r, v, dims);
         if (r->chunks > 1 && v->rank == 0) {
             str_addf(r->error, "output \"%s\" is a scalar: one batch only\n",
                      v->name);
@@ -148,14 +242,20 @@ bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
 
 /* ---- running ---------------------------------------------------------- */
 
+/* Bytes of one of the runs that an array is for. */
+static int64_t chunk_bytes(const Runner *r, const Array *array)
+{
+    return (int64_t)array_bytes(array) / r->chunks;
+}
+
 static void run_chunk(Runner *r, int64_t chunk)
 {
     for (int i = 0; i < r->info->input_count; i++)
         r->in[i] = (const char *)r->inputs[i]->data +
-                   chunk * r->info->inputs[i].bytes;
+                   chunk * chunk_bytes(r, r->inputs[i]);
     for (int i = 0; i < r->info->output_count; i++)
-        r->out[i] =
-            (char *)r->outputs[i]->data + chunk * r->info->outputs[i].bytes;
+        r->out[i] = (char *)r->outputs[i]->data +
+                    chunk * chunk_bytes(r, r->outputs[i]);
     artifact_run(r->artifact, r->in, r->out);
 }
 
@@ -286,7 +386,9 @@ static void tap_step(void *user, int32_t step, int32_t is_end)
         if (t->step != step)
             continue;
         Arena *arena = arena_new();
-        Array *array = array_try_new(arena, t->dtype, t->rank, t->dims);
+        int64_t dims[MAX_RANK];
+        artifact_extents(r->info, r->dims, t->rank, t->dims, t->extents, dims);
+        Array *array = array_try_new(arena, t->dtype, t->rank, dims);
         if (!array) {
             str_addf(r->error, "no memory to write tensor \"%s\"\n", t->name);
             run->ok = false;

@@ -10,21 +10,27 @@
 
 typedef struct Runner {
     Arena *arena;
-    Artifact *artifact;
+    Artifact *artifact; /* NULL where another process runs it */
     const ArtifactInfo *info;
     /* With `chunks` above 1, inputs hold that many artifact inputs one
      * after the other, and outputs as many outputs. */
     Array **inputs, **outputs;
     int64_t chunks;
+    int64_t *dims;   /* of info->dims, of these inputs */
     const void **in; /* pointers of one run */
     void **out;
     Str *error;
 } Runner;
 
+/* Values of dimensions, NAME=VALUE, before the inputs: for those that no file
+ * decides. Without one such a dimension is at its upper bound. */
+bool runner_set_dims(Runner *r, const char *const *assignments, int count);
 /* `assignments` are NAME=FILE, count of them; inputs without one are filled
  * from the seed. */
 bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
                        uint64_t seed);
+/* The extents of a value with the dimensions of the inputs. */
+void runner_dims(const Runner *r, const ArtifactValue *value, int64_t *dims);
 /* Runs all chunks. */
 void runner_run(Runner *r);
 /* One run of the first chunk; the body of the timing loop. */

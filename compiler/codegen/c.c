@@ -48,7 +48,9 @@ static void emit_argument(Str *out, const ProgramBuffer *b)
     static const char *const bases[] = {"run->inputs", "run->outputs",
                                         "run->weights", "run->arena"};
 
-    if (b->kind == PB_INPUT || b->kind == PB_OUTPUT)
+    if (b->kind == PB_EXTENTS)
+        str_add(out, "run->extents");
+    else if (b->kind == PB_INPUT || b->kind == PB_OUTPUT)
         str_addf(out, "%s[%" PRId64 "]", bases[b->kind], b->offset);
     else
         str_addf(out, "(void *)(%s + %" PRId64 ")", bases[b->kind], b->offset);

@@ -47,7 +47,8 @@ typedef struct Emit {
 /* The generated text repeats the struct of abi.h. */
 _Static_assert(offsetof(AssayRun, parallel_for) == 4 * sizeof(void *) &&
                    offsetof(AssayRun, on_step) == 6 * sizeof(void *) &&
-                   sizeof(AssayRun) == 8 * sizeof(void *),
+                   offsetof(AssayRun, extents) == 8 * sizeof(void *) &&
+                   sizeof(AssayRun) == 9 * sizeof(void *),
                "c_emit_preamble must match runtime/abi.h");
 
 static const char types_and_casts[] =
@@ -64,6 +65,7 @@ static const char types_and_casts[] =
     "    void *pool;\n"
     "    void (*on_step)(void *user, int32_t step, int32_t is_end);\n"
     "    void *user;\n"
+    "    int64_t *extents;\n"
     "} AssayRun;\n"
     "\n"
     "#define LOCAL static inline __attribute__((unused))\n"

@@ -8,6 +8,8 @@
 /* The buffer of input or output `number`; NULL when there is none. */
 const ProgramBuffer *program_value(const Program *program,
                                    ProgramBufferKind kind, int number);
+/* The extents of a tensor's buffer, NULL where all are numbers. */
+const Extent *program_extents(const ProgramBuffer *buffer);
 /* Whether the manifest lists the buffer among its tensors. */
 bool program_lists_tensor(const ProgramBuffer *buffer);
 /* The step after which a listed tensor holds its value. */

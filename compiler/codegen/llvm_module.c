@@ -118,13 +118,15 @@ static void emit_hook(Module *m, LLVMValueRef f, LLVMValueRef run, int step,
 }
 
 static LLVMValueRef buffer_address(Module *m, const Program *p, int index,
-                                   const LLVMValueRef base[4])
+                                   const LLVMValueRef base[5])
 {
     const ProgramBuffer *pb = &p->buffers.data[index];
     while (pb->alias_of >= 0 && pb->kind == PB_ARENA &&
            p->buffers.data[pb->alias_of].kind != PB_ARENA)
         pb = &p->buffers.data[pb->alias_of];
     LLVMValueRef at = module_int(m, pb->offset);
+    if (pb->kind == PB_EXTENTS)
+        return base[4];
     if (pb->kind == PB_INPUT || pb->kind == PB_OUTPUT) {
         LLVMValueRef slot = LLVMBuildInBoundsGEP2(
             m->builder, m->ptr, base[pb->kind == PB_INPUT ? 0 : 1], &at, 1,
@@ -155,9 +157,11 @@ static void emit_steps(Module *m, const Program *program, int first, int end,
     LLVMBuilderRef b = m->builder;
     LLVMPositionBuilderAtEnd(
         b, LLVMAppendBasicBlockInContext(m->context, f, "entry"));
-    LLVMValueRef run = LLVMGetParam(f, 0), base[4];
+    LLVMValueRef run = LLVMGetParam(f, 0), base[5] = {NULL};
     for (unsigned i = 0; i < 4; i++)
         base[i] = module_run_field(m, run, i);
+    if (program->symbols.count)
+        base[4] = module_run_field(m, run, 8);
     int most = 1;
     for (int i = first; i < end; i++)
         if (program->steps.data[i].arg_count > most)

@@ -18,6 +18,7 @@ Graph *graph_copy(Arena *arena, const Graph *from)
     memset(&to->inputs, 0, sizeof to->inputs);
     memset(&to->outputs, 0, sizeof to->outputs);
     memset(&to->groups, 0, sizeof to->groups);
+    memset(&to->symbols, 0, sizeof to->symbols);
     map_init(&to->tensor_names, arena);
     map_init(&to->node_names, arena);
     for (int i = 0; i < from->nodes.count; i++) {

@@ -23,9 +23,16 @@ bool extent_is_const(Extent extent)
 
 Extent extent_named(Arena *arena, const char *name, int64_t upper)
 {
+    return extent_ranged(arena, name, 0, upper);
+}
+
+Extent extent_ranged(Arena *arena, const char *name, int64_t lower,
+                     int64_t upper)
+{
     DimExpr *expr = ARENA_NEW(arena, DimExpr);
     expr->kind = DIM_NAME;
     expr->name = arena_strdup(arena, name);
+    expr->value = lower;
     return (Extent){upper, expr};
 }
 
@@ -58,6 +65,14 @@ static int64_t bound(DimKind kind, Extent a, Extent b)
             return a.value;
         /* C truncates; floor for a negative left side. */
         return a.value / b.value - (a.value % b.value < 0);
+    case DIM_MIN:
+        if (!exact && (a.value < 0 || b.value < 0))
+            return a.value < 0 ? b.value : a.value;
+        return a.value < b.value ? a.value : b.value;
+    case DIM_MAX:
+        if (!exact && ((a.expr && a.value < 0) || (b.expr && b.value < 0)))
+            return -1;
+        return a.value > b.value ? a.value : b.value;
     case DIM_CONST:
     case DIM_NAME:
         break;
@@ -146,6 +161,122 @@ Extent extent_div(Arena *arena, Extent a, Extent b)
     return make(arena, DIM_DIV, a, b);
 }
 
+/* a - b when that is a number: both are the same but for what is added. */
+static bool difference(Extent a, Extent b, int64_t *result)
+{
+    Extent part[2] = {a, b};
+    int64_t added[2] = {0, 0};
+    for (int i = 0; i < 2; i++) {
+        const DimExpr *e = part[i].expr;
+        if (!e) {
+            added[i] = part[i].value;
+            part[i] = extent_const(0);
+        } else if ((e->kind == DIM_ADD || e->kind == DIM_SUB) && !e->b.expr) {
+            added[i] = e->kind == DIM_ADD ? e->b.value : -e->b.value;
+            part[i] = e->a;
+        }
+    }
+    *result = added[0] - added[1];
+    return extent_equal(part[0], part[1]);
+}
+
+int64_t extent_lower(Extent extent)
+{
+    const DimExpr *e = extent.expr;
+    if (!e)
+        return extent.value;
+    if (e->kind == DIM_NAME)
+        return e->value;
+    int64_t a = extent_lower(e->a), b = extent_lower(e->b), value;
+    switch (e->kind) {
+    case DIM_ADD:
+        return __builtin_add_overflow(a, b, &value) ? INT64_MIN : value;
+    case DIM_SUB:
+        if (e->b.expr && e->b.value < 0)
+            return INT64_MIN;
+        return __builtin_sub_overflow(a, e->b.value, &value) ? INT64_MIN
+                                                             : value;
+    case DIM_MUL:
+        /* The other signs do not come up. */
+        if (a < 0 || b < 0)
+            return INT64_MIN;
+        return __builtin_mul_overflow(a, b, &value) ? INT64_MAX : value;
+    case DIM_DIV:
+        if (e->b.value <= 0)
+            return a < 0 ? INT64_MIN : 0;
+        return a / e->b.value - (a % e->b.value < 0);
+    case DIM_MIN:
+        return a < b ? a : b;
+    case DIM_MAX:
+        return a > b ? a : b;
+    default:
+        return INT64_MIN;
+    }
+}
+
+/* a <= b for all values of the names. */
+static bool never_above(Extent a, Extent b)
+{
+    int64_t d;
+    if (difference(a, b, &d))
+        return d <= 0;
+    return (!a.expr || a.value >= 0) && a.value <= extent_lower(b);
+}
+
+Extent extent_min(Arena *arena, Extent a, Extent b)
+{
+    if (never_above(a, b))
+        return a;
+    return never_above(b, a) ? b : make(arena, DIM_MIN, a, b);
+}
+
+Extent extent_max(Arena *arena, Extent a, Extent b)
+{
+    if (never_above(a, b))
+        return b;
+    return never_above(b, a) ? a : make(arena, DIM_MAX, a, b);
+}
+
+static int64_t combine(DimKind kind, int64_t a, int64_t b)
+{
+    return bound(kind, extent_const(a), extent_const(b));
+}
+
+int64_t extent_evaluate(Extent extent, const ExtentValue *values, int count)
+{
+    const DimExpr *e = extent.expr;
+    if (!e)
+        return extent.value;
+    if (e->kind == DIM_NAME) {
+        for (int i = 0; i < count; i++)
+            if (strcmp(values[i].name, e->name) == 0)
+                return values[i].value;
+        return extent.value;
+    }
+    int64_t a = extent_evaluate(e->a, values, count);
+    int64_t b = extent_evaluate(e->b, values, count);
+    /* Where a name is 0; what was divided is 0 as well. */
+    if (e->kind == DIM_DIV && b <= 0)
+        return 0;
+    return combine(e->kind, a, b);
+}
+
+Extent extent_rebind(Arena *arena, Extent extent, const Extent *names,
+                     int count)
+{
+    const DimExpr *e = extent.expr;
+    if (!e)
+        return extent;
+    if (e->kind == DIM_NAME) {
+        for (int i = 0; i < count; i++)
+            if (strcmp(names[i].expr->name, e->name) == 0)
+                return names[i];
+        return extent;
+    }
+    return make(arena, e->kind, extent_rebind(arena, e->a, names, count),
+                extent_rebind(arena, e->b, names, count));
+}
+
 /* Bounds do not count: N<=8 and N are the same extent, known to different
  * degrees. */
 bool extent_equal(Extent a, Extent b)
@@ -184,7 +315,7 @@ static bool is_plain_name(const char *name)
 }
 
 /* Always in parentheses: the text parses back without precedence. */
-void extent_print(Str *out, Extent extent)
+static void print(Str *out, Extent extent, bool bounds)
 {
     const DimExpr *expr = extent.expr;
     if (!expr) {
@@ -192,23 +323,38 @@ void extent_print(Str *out, Extent extent)
         return;
     }
     if (expr->kind == DIM_NAME) {
+        bounds = bounds && extent.value >= 0;
+        if (bounds && expr->value > 0)
+            str_addf(out, "%lld<=", (long long)expr->value);
         if (is_plain_name(expr->name))
             str_add(out, expr->name);
         else
             str_add_quoted(out, expr->name);
-        if (extent.value >= 0)
+        if (bounds)
             str_addf(out, "<=%lld", (long long)extent.value);
         return;
     }
-    const char *op = expr->kind == DIM_ADD   ? "+"
-                     : expr->kind == DIM_SUB ? "-"
-                     : expr->kind == DIM_MUL ? "*"
-                                             : "/";
-    str_add(out, "(");
-    extent_print(out, expr->a);
-    str_add(out, op);
-    extent_print(out, expr->b);
+    static const char *const words[] = {
+        [DIM_ADD] = "+", [DIM_SUB] = "-", [DIM_MUL] = "*",
+        [DIM_DIV] = "/", [DIM_MIN] = ",", [DIM_MAX] = ",",
+    };
+    str_add(out, expr->kind == DIM_MIN   ? "min("
+                 : expr->kind == DIM_MAX ? "max("
+                                         : "(");
+    print(out, expr->a, bounds);
+    str_add(out, words[expr->kind]);
+    print(out, expr->b, bounds);
     str_add(out, ")");
+}
+
+void extent_print(Str *out, Extent extent)
+{
+    print(out, extent, true);
+}
+
+void extent_print_plain(Str *out, Extent extent)
+{
+    print(out, extent, false);
 }
 
 static bool parse_number(const char **text, int64_t *value)
@@ -223,8 +369,9 @@ static bool parse_number(const char **text, int64_t *value)
     return errno == 0;
 }
 
-/* A name may carry its bound, "N<=8". */
-static bool parse_name(Arena *arena, const char **text, Extent *extent)
+/* A name may carry its upper bound, "N<=8". */
+static bool parse_name(Arena *arena, const char **text, int64_t lower,
+                       Extent *extent)
 {
     const char *at = *text;
     Str name = {0};
@@ -242,7 +389,7 @@ static bool parse_name(Arena *arena, const char **text, Extent *extent)
         ok = parse_number(&at, &upper) && upper >= 0;
     }
     if (ok) {
-        *extent = extent_named(arena, str_text(&name), upper);
+        *extent = extent_ranged(arena, str_text(&name), lower, upper);
         *text = at;
     }
     str_free(&name);
@@ -254,12 +401,23 @@ static bool parse_name(Arena *arena, const char **text, Extent *extent)
 static bool parse(Arena *arena, const char **text, Extent *extent, int depth)
 {
     const char *at = *text;
-    if (*at == '"' || is_name_start(*at))
-        return parse_name(arena, text, extent);
+    bool is_min = strncmp(at, "min(", 4) == 0;
+    bool is_max = strncmp(at, "max(", 4) == 0;
+    if (is_min || is_max)
+        at += 3;
+    else if (*at == '"' || is_name_start(*at))
+        return parse_name(arena, text, 0, extent);
     if (*at != '(') {
         int64_t value;
         if (!parse_number(&at, &value))
             return false;
+        if (at[0] == '<' && at[1] == '=') {
+            at += 2;
+            bool ok = (*at == '"' || is_name_start(*at)) &&
+                      parse_name(arena, &at, value, extent);
+            *text = at;
+            return ok && extent->value >= value;
+        }
         *extent = extent_const(value);
         *text = at;
         return true;
@@ -271,7 +429,11 @@ static bool parse(Arena *arena, const char **text, Extent *extent, int depth)
     char op = *at ? *at++ : 0;
     if (!parse(arena, &at, &b, depth + 1) || *at++ != ')')
         return false;
-    if (op == '+')
+    if (is_min || is_max) {
+        if (op != ',')
+            return false;
+        *extent = make(arena, is_min ? DIM_MIN : DIM_MAX, a, b);
+    } else if (op == '+')
         *extent = make(arena, DIM_ADD, a, b);
     else if (op == '-')
         *extent = make(arena, DIM_SUB, a, b);

@@ -187,6 +187,28 @@ Tensor *tensor_storage(Tensor *tensor)
     return tensor;
 }
 
+int graph_symbol(const Graph *g, const char *name)
+{
+    for (int i = 0; i < g->symbols.count; i++)
+        if (strcmp(g->symbols.data[i].expr->name, name) == 0)
+            return i;
+    return -1;
+}
+
+void graph_find_symbols(Graph *g)
+{
+    g->symbols.count = 0;
+    for (int i = 0; i < g->inputs.count; i++) {
+        const TensorType *type = &g->inputs.data[i]->type;
+        for (int k = 0; k < type->rank; k++) {
+            const DimExpr *expr = type->dims[k].expr;
+            if (expr && expr->kind == DIM_NAME && type->dims[k].value >= 0 &&
+                graph_symbol(g, expr->name) < 0)
+                vec_push(g->arena, &g->symbols, type->dims[k]);
+        }
+    }
+}
+
 /* An extent with a bound is not static: what runs may be smaller. */
 bool type_is_static(const TensorType *type)
 {
@@ -198,10 +220,25 @@ bool type_is_static(const TensorType *type)
     return true;
 }
 
+bool type_is_bounded(const TensorType *type)
+{
+    if (type->rank < 0)
+        return false;
+    for (int i = 0; i < type->rank; i++)
+        if (type->dims[i].value < 0)
+            return false;
+    return true;
+}
+
 int64_t type_count(const TensorType *type)
 {
+    return type_is_static(type) ? type_most(type) : -1;
+}
+
+int64_t type_most(const TensorType *type)
+{
     int64_t count = 1;
-    if (!type_is_static(type))
+    if (!type_is_bounded(type))
         return -1;
     for (int i = 0; i < type->rank; i++)
         if (type->dims[i].value == 0)

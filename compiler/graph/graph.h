@@ -42,7 +42,11 @@ struct Tensor {
     TensorType type;
     Node *producer;     /* NULL for inputs and constants */
     const Array *value; /* constants only */
-    Vec(Node *) users;  /* a node appears once a use */
+    /* What a small integer tensor holds, by element in row-major order, where
+     * that depends on named dimensions; NULL: not known. Set by type
+     * inference, with the type. */
+    const Extent *symbols;
+    Vec(Node *) users; /* a node appears once a use */
     bool is_input, is_output;
     /* A type rule asked for its value, which is not known. */
     bool is_wanted;
@@ -107,6 +111,9 @@ typedef struct Graph {
     Vec(Group *) groups; /* empty before the fusion pass */
     int next_id;
     Map tensor_names, node_names; /* kept by the functions below */
+    /* Names that have bounds, each a plain name: the numbers that a run gives
+     * to the kernels, in this order. Filled by graph_find_symbols. */
+    Vec(Extent) symbols;
 } Graph;
 
 /* What a graph asks of operators, which are opaque here; ops/op.c has the
@@ -171,6 +178,15 @@ Tensor *tensor_storage(Tensor *tensor);
  * overflows). */
 int64_t type_count(const TensorType *type);
 bool type_is_static(const TensorType *type);
+/* Every extent is a number or has an upper bound. */
+bool type_is_bounded(const TensorType *type);
+/* Element count with every extent at its upper bound; -1 when one has none,
+ * or when it overflows. */
+int64_t type_most(const TensorType *type);
+/* Fills g->symbols anew: the names of the inputs' extents in order. */
+void graph_find_symbols(Graph *g);
+/* The place of a name among g->symbols, -1 for none. */
+int graph_symbol(const Graph *g, const char *name);
 /* Element type and extents; quantization does not count. */
 bool type_equal(const TensorType *a, const TensorType *b);
 void type_print(Str *out, const TensorType *type); /* "f32[1,64,56,56]" */

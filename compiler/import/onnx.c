@@ -120,11 +120,19 @@ static bool named_extent(Reader *r, const char *name, Extent *extent)
         known = strcmp(r->dim_names.data[i], name) == 0;
     if (!known)
         vec_push(r->in.arena, &r->dim_names, name);
-    *extent = bound ? extent_const(bound->value)
-                    : extent_named(r->in.arena, name, -1);
-    if (bound && (bound->value < 0 || bound->value > INT32_MAX))
+    if (!bound)
+        *extent = extent_named(r->in.arena, name, -1);
+    else if (bound->upper > bound->value)
+        *extent = extent_ranged(r->in.arena, name, bound->value, bound->upper);
+    else
+        *extent = extent_const(bound->value);
+    int64_t most = bound && bound->upper ? bound->upper
+                   : bound               ? bound->value
+                                         : 0;
+    if (bound &&
+        (bound->value < 0 || most < bound->value || most > INT32_MAX))
         return diag_error(r->in.diag, "--dim %s=%lld is out of range", name,
-                          (long long)bound->value);
+                          (long long)most);
     return true;
 }
 

@@ -4,10 +4,12 @@
 
 #include "graph/graph.h"
 
-/* A value for a named dimension (--dim NAME=VALUE). */
+/* A value for a named dimension (--dim NAME=VALUE), or bounds of one that is
+ * known at run time only (--dim NAME=LOW..HIGH). */
 typedef struct ImportDim {
     const char *name;
-    int64_t value;
+    int64_t value; /* or the lower bound */
+    int64_t upper; /* 0: `value` it is */
 } ImportDim;
 
 /* A value for an input, which then is a constant (--bind NAME=FILE). */

@@ -43,7 +43,8 @@ static void define_gather(DefineContext *c)
         if (i != axis)
             index[i] = b.index[i < axis ? i : i - 1 + indices->rank];
     const Expr *at = expr_read(b.arena, indices, &b.index[axis]);
-    index[axis] = index_wrap(b.arena, at, x->dims[axis], known);
+    index[axis] =
+        index_wrap(b.arena, at, buffer_extent(b.arena, x, axis), known);
     stage_end(&b, expr_read(b.arena, x, index));
 }
 
@@ -76,8 +77,8 @@ static void define_gather_elements(DefineContext *c)
     stage_begin(&b, c->def, c->out[0]);
     for (int i = 0; i < x->rank; i++)
         index[i] = b.index[i];
-    index[axis] =
-        index_wrap(b.arena, read_same(&b, indices), x->dims[axis], known);
+    index[axis] = index_wrap(b.arena, read_same(&b, indices),
+                             buffer_extent(b.arena, x, axis), known);
     stage_end(&b, expr_read(b.arena, x, index));
 }
 
@@ -134,8 +135,8 @@ static void define_gather_nd(DefineContext *c)
             index[i] = b.index[i];
         } else if (i < batch + depth) {
             at[last] = expr_int(a, i - batch);
-            index[i] =
-                index_wrap(a, expr_read(a, indices, at), x->dims[i], known);
+            index[i] = index_wrap(a, expr_read(a, indices, at),
+                                  buffer_extent(a, x, i), known);
         } else {
             index[i] = b.index[last + i - batch - depth];
         }
@@ -152,7 +153,7 @@ static const Op op_gather = {.name = "Gather",
                              .max_inputs = 2,
                              .min_outputs = 1,
                              .max_outputs = 1,
-                             .traits = OP_INJECTIVE,
+                             .traits = OP_INJECTIVE | OP_RUNTIME_EXTENTS,
                              .attrs = axis_attrs,
                              .infer = infer_gather,
                              .define = define_gather,
@@ -163,7 +164,8 @@ static const Op op_gather_elements = {.name = "GatherElements",
                                       .max_inputs = 2,
                                       .min_outputs = 1,
                                       .max_outputs = 1,
-                                      .traits = OP_INJECTIVE,
+                                      .traits =
+                                          OP_INJECTIVE | OP_RUNTIME_EXTENTS,
                                       .attrs = axis_attrs,
                                       .infer = infer_gather_elements,
                                       .define = define_gather_elements,
@@ -174,7 +176,7 @@ static const Op op_gather_nd = {.name = "GatherND",
                                 .max_inputs = 2,
                                 .min_outputs = 1,
                                 .max_outputs = 1,
-                                .traits = OP_INJECTIVE,
+                                .traits = OP_INJECTIVE | OP_RUNTIME_EXTENTS,
                                 .attrs = batch_attrs,
                                 .infer = infer_gather_nd,
                                 .define = define_gather_nd,

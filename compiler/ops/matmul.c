@@ -5,10 +5,16 @@
 /* A named extent is checked when it is bound. */
 static bool check_inner(InferContext *c, Extent a, Extent b)
 {
-    if (!extent_is_const(a) || !extent_is_const(b) || extent_equal(a, b))
+    Str x = {0}, y = {0};
+    if (extents_agree(a, b))
         return true;
-    return infer_error(c, "the inner extents %lld and %lld differ",
-                       (long long)a.value, (long long)b.value);
+    extent_print_plain(&x, a);
+    extent_print_plain(&y, b);
+    infer_error(c, "the inner extents %s and %s differ", str_text(&x),
+                str_text(&y));
+    str_free(&x);
+    str_free(&y);
+    return false;
 }
 
 /* NumPy's matmul: vectors count as a row on the left, as a column on the
@@ -229,8 +235,8 @@ static const Op op_matmul = {.name = "MatMul",
                              .max_inputs = 2,
                              .min_outputs = 1,
                              .max_outputs = 1,
-                             .traits =
-                                 OP_ANCHOR | OP_REDUCTION | OP_LINEAR_WEIGHTS,
+                             .traits = OP_ANCHOR | OP_REDUCTION |
+                                       OP_LINEAR_WEIGHTS | OP_RUNTIME_EXTENTS,
                              .infer = infer_matmul,
                              .define = define_matmul,
                              .channel_axis = -1,
@@ -242,7 +248,8 @@ static const Op op_matmul_integer = {.name = "MatMulInteger",
                                      .max_inputs = 4,
                                      .min_outputs = 1,
                                      .max_outputs = 1,
-                                     .traits = OP_ANCHOR | OP_REDUCTION,
+                                     .traits = OP_ANCHOR | OP_REDUCTION |
+                                               OP_RUNTIME_EXTENTS,
                                      .infer = infer_matmul_integer,
                                      .define = define_matmul_integer,
                                      .since = 10};
@@ -254,7 +261,8 @@ static const Op op_gemm = {.name = "Gemm",
                            .max_inputs = 3,
                            .min_outputs = 1,
                            .max_outputs = 1,
-                           .traits = OP_ANCHOR | OP_REDUCTION,
+                           .traits =
+                               OP_ANCHOR | OP_REDUCTION | OP_RUNTIME_EXTENTS,
                            .attrs = gemm_attrs,
                            .infer = infer_gemm,
                            .define = define_gemm,

@@ -58,6 +58,15 @@ static void define_transpose(DefineContext *c)
 
 /* ---- Concat */
 
+static const char *extent_text(InferContext *c, Extent extent)
+{
+    Str text = {0};
+    extent_print_plain(&text, extent);
+    const char *copy = arena_strdup(c->graph->arena, str_text(&text));
+    str_free(&text);
+    return copy;
+}
+
 /* All extents but those along the axis must agree; the known one of two
  * stands for both. */
 static bool infer_concat(InferContext *c)
@@ -80,21 +89,27 @@ static bool infer_concat(InferContext *c)
         for (int k = 0; k < x->rank; k++) {
             if (k == axis) {
                 dims[k] = extent_add(c->graph->arena, dims[k], y->dims[k]);
-            } else if (extent_is_const(dims[k]) &&
-                       extent_is_const(y->dims[k]) &&
-                       !extent_equal(dims[k], y->dims[k])) {
+            } else if (!extents_agree(dims[k], y->dims[k])) {
                 return infer_error(c,
-                                   "input %s has %lld elements on axis "
-                                   "%d, those before it %lld",
+                                   "input %s has %s elements on axis "
+                                   "%d, those before it %s",
                                    c->node->inputs.data[i]->name,
-                                   (long long)y->dims[k].value, k,
-                                   (long long)dims[k].value);
+                                   extent_text(c, y->dims[k]), k,
+                                   extent_text(c, dims[k]));
             } else if (extent_is_const(y->dims[k])) {
                 dims[k] = y->dims[k];
             }
         }
     }
     return infer_set_checked(c, 0, x->dtype, x->rank, dims);
+}
+
+static const Expr *minus_extent(const DefineContext *c, const Expr *x,
+                                Extent extent)
+{
+    Arena *a = c->def->arena;
+    return extent_is_const(extent) ? expr_add_int(a, x, -extent.value)
+                                   : expr_sub(a, x, define_extent(c, extent));
 }
 
 /* A chain of selections over the position; what is not taken is not read.
@@ -105,14 +120,13 @@ static void define_concat(DefineContext *c)
     int count = c->node->inputs.count;
     int axis =
         normal_axis(attrs_int(&c->node->attrs, "axis", 0), c->in[0]->rank);
-    int64_t start[MAX_OP_INPUTS], at = 0;
-    for (int i = 0; i < count; i++) {
-        start[i] = at;
-        at += c->in[i]->dims[axis];
-    }
+    Extent start[MAX_OP_INPUTS + 1] = {extent_const(0)};
     StageBuilder b;
     stage_begin(&b, c->def, c->out[0]);
     Arena *a = b.arena;
+    for (int i = 0; i < count; i++)
+        start[i + 1] =
+            extent_add(a, start[i], c->node->inputs.data[i]->type.dims[axis]);
     const Expr *value = NULL;
     /* From the last to the first; inputs without elements drop out. */
     for (int i = count - 1; i >= 0; i--) {
@@ -121,14 +135,13 @@ static void define_concat(DefineContext *c)
             continue;
         for (int k = 0; k < c->in[i]->rank; k++)
             index[k] = b.index[k];
-        index[axis] = expr_add_int(a, b.index[axis], -start[i]);
+        index[axis] = minus_extent(c, b.index[axis], start[i]);
         const Expr *piece = expr_read(a, c->in[i], index);
-        int64_t end = start[i] + c->in[i]->dims[axis];
-        value = value ? expr_select(a,
-                                    expr_binary(a, EX_LT, b.index[axis],
-                                                expr_int(a, end)),
-                                    piece, value)
-                      : piece;
+        const Expr *end = define_extent(c, start[i + 1]);
+        value = value
+                    ? expr_select(a, expr_binary(a, EX_LT, b.index[axis], end),
+                                  piece, value)
+                    : piece;
     }
     stage_end(&b, value);
 }
@@ -228,7 +241,8 @@ static void define_split(DefineContext *c)
 /* ---- Slice */
 
 typedef struct SliceAxis {
-    int64_t start, step, count;
+    Extent start, count;
+    int64_t step;
 } SliceAxis;
 
 static int64_t clamp(int64_t value, int64_t lo, int64_t hi)
@@ -237,25 +251,74 @@ static int64_t clamp(int64_t value, int64_t lo, int64_t hi)
 }
 
 /* NumPy's rule for one axis of `length` elements. */
-static SliceAxis slice_axis(int64_t length, int64_t start, int64_t end,
-                            int64_t step)
+static SliceAxis slice_number(int64_t length, int64_t start, int64_t end,
+                              int64_t step)
 {
-    /* A step beyond the length takes one element whatever its size. */
-    step = clamp(step, -INT32_MAX, INT32_MAX);
     start += start < 0 ? length : 0;
     end += end < 0 ? length : 0;
     if (step > 0) {
         start = clamp(start, 0, length);
         end = clamp(end, 0, length);
         int64_t room = end - start;
-        return (SliceAxis){start, step,
-                           room > 0 ? (room + step - 1) / step : 0};
+        return (SliceAxis){
+            extent_const(start),
+            extent_const(room > 0 ? (room + step - 1) / step : 0), step};
     }
     /* Backwards: from the last element at most, to before the first. */
     start = clamp(start, -1, length - 1);
     end = clamp(end, -1, length - 1);
     int64_t room = start - end;
-    return (SliceAxis){start, step, room > 0 ? (room - step - 1) / -step : 0};
+    return (SliceAxis){extent_const(start),
+                       extent_const(room > 0 ? (room - step - 1) / -step : 0),
+                       step};
+}
+
+/* A bound that may count from the end, cut to 0 .. length; false where its
+ * sign depends on what the names stand for. */
+static bool slice_bound(Arena *arena, Extent length, Extent *bound)
+{
+    bool is_negative = extent_is_const(*bound) && bound->value < 0;
+    if (is_negative)
+        *bound = extent_add(arena, length, *bound);
+    else if (extent_lower(*bound) < 0)
+        return false;
+    *bound =
+        extent_max(arena, extent_min(arena, *bound, length), extent_const(0));
+    return true;
+}
+
+/* The same where something is known at run time only. Backwards only the
+ * whole axis. */
+static bool slice_axis(Arena *arena, Extent length, Extent start, Extent end,
+                       int64_t step, SliceAxis *slice)
+{
+    /* A step beyond the length takes one element whatever its size. */
+    step = clamp(step, -INT32_MAX, INT32_MAX);
+    if (extent_is_const(length) && extent_is_const(start) &&
+        extent_is_const(end)) {
+        *slice = slice_number(length.value, start.value, end.value, step);
+        return true;
+    }
+    slice->step = step;
+    if (step < 0) {
+        slice->start = extent_sub(arena, length, extent_const(1));
+        slice->count = extent_div(
+            arena, extent_add(arena, length, extent_const(-step - 1)),
+            extent_const(-step));
+        return extent_is_const(start) && extent_is_const(end) &&
+               (start.value == -1 || start.value >= INT32_MAX) &&
+               end.value <= -INT32_MAX;
+    }
+    if (!slice_bound(arena, length, &start) ||
+        !slice_bound(arena, length, &end))
+        return false;
+    slice->start = start;
+    Extent room =
+        extent_max(arena, extent_sub(arena, end, start), extent_const(0));
+    slice->count =
+        extent_div(arena, extent_add(arena, room, extent_const(step - 1)),
+                   extent_const(step));
+    return true;
 }
 
 /* The operand `index` of a slice, for entry i. */
@@ -274,16 +337,19 @@ static bool check_slice(InferContext *c, int rank)
     for (int i = 1; i <= 4; i++) {
         if (!node_has_input(c->node, i))
             continue;
-        const Array *list = infer_constant(c, i, names[i]);
-        if (!list)
+        Extent list[MAX_RANK];
+        const TensorType *type = infer_input(c, i);
+        if (i > 2 && !infer_constant(c, i, names[i]))
             return false;
-        if (list->rank != 1 || dtype_is_float(list->dtype) ||
-            (count >= 0 && list->dims[0] != count))
+        int listed = infer_extents(c, i, names[i], MAX_RANK, list);
+        if (listed < 0)
+            return false;
+        if (type->rank != 1 || (count >= 0 && listed != count))
             return infer_error(c,
                                "%s must be a list of as many integers as "
                                "starts",
                                names[i]);
-        count = list->dims[0];
+        count = listed;
     }
     if (node_has_input(c->node, 3) &&
         !infer_axes(c, c->node->inputs.data[3]->value, rank, chosen))
@@ -299,7 +365,7 @@ static bool check_slice(InferContext *c, int rank)
 
 static int slice_entry(const Node *node, int rank, int axis)
 {
-    int64_t count = array_count(node->inputs.data[1]->value);
+    int64_t count = type_count(&node->inputs.data[1]->type);
     for (int64_t i = 0; i < count; i++) {
         int64_t at = node_has_input(node, 3) ? slice_value(node, 3, i) : i;
         if (normal_axis(at, rank) == axis)
@@ -317,23 +383,26 @@ static bool infer_slice(InferContext *c)
         return false;
     for (int axis = 0; axis < x->rank; axis++) {
         int entry = slice_entry(c->node, x->rank, axis);
-        int64_t length = extent_known(x->dims[axis]);
         dims[axis] = x->dims[axis];
         if (entry < 0)
             continue;
-        int64_t start = slice_value(c->node, 1, entry);
-        int64_t end = slice_value(c->node, 2, entry);
+        Extent start = extent_operand(c->node, 1, entry);
+        Extent end = extent_operand(c->node, 2, entry);
         int64_t step =
             node_has_input(c->node, 4) ? slice_value(c->node, 4, entry) : 1;
-        bool whole = start == 0 && step == 1 && end >= INT32_MAX;
-        if (length >= 0)
-            dims[axis] =
-                extent_const(slice_axis(length, start, end, step).count);
-        else if (!whole)
+        bool whole = extent_is_const(start) && start.value == 0 && step == 1 &&
+                     extent_is_const(end) && end.value >= INT32_MAX;
+        SliceAxis slice;
+        if (whole && !extent_is_const(x->dims[axis]))
+            continue;
+        if (!slice_axis(c->graph->arena, x->dims[axis], start, end, step,
+                        &slice))
             return infer_error(c,
-                               "axis %d, of which it takes a part, has a "
-                               "named extent; bind it with --dim",
+                               "which part of axis %d it takes is not known; "
+                               "fix the named dimensions with --dim "
+                               "NAME=VALUE",
                                axis);
+        dims[axis] = slice.count;
     }
     infer_set(c, 0, x->dtype, x->rank, dims);
     return true;
@@ -354,10 +423,15 @@ static void define_slice(DefineContext *c)
             continue;
         int64_t step =
             node_has_input(c->node, 4) ? slice_value(c->node, 4, entry) : 1;
-        SliceAxis s = slice_axis(x->dims[axis], slice_value(c->node, 1, entry),
-                                 slice_value(c->node, 2, entry), step);
+        SliceAxis s;
+        slice_axis(a, c->node->inputs.data[0]->type.dims[axis],
+                   extent_operand(c->node, 1, entry),
+                   extent_operand(c->node, 2, entry), step, &s);
+        index[axis] = expr_mul_int(a, b.index[axis], s.step);
         index[axis] =
-            expr_add_int(a, expr_mul_int(a, b.index[axis], s.step), s.start);
+            extent_is_const(s.start)
+                ? expr_add_int(a, index[axis], s.start.value)
+                : expr_add(a, index[axis], define_extent(c, s.start));
     }
     stage_end(&b, expr_read(a, x, index));
 }
@@ -438,18 +512,20 @@ static bool infer_pad(InferContext *c)
 }
 
 /* The position a place outside [0, length) stands for. */
-static const Expr *fold_back(Arena *a, const Expr *at, int64_t length,
+static const Expr *fold_back(Arena *a, const Expr *at, const Expr *length,
                              char mode)
 {
-    const Expr *last = expr_int(a, length - 1);
-    if (mode == 'e' || length == 1)
+    const Expr *last = expr_add_int(a, length, -1), *one = expr_int(a, 1);
+    if (mode == 'e' || expr_is_int(length, 1))
         return expr_min(a, expr_max(a, at, expr_int(a, 0)), last);
     if (mode == 'w')
-        return expr_binary(a, EX_MOD, at, expr_int(a, length));
+        return expr_binary(a, EX_MOD, at, length);
     /* Back and forth with the period of both ways. */
-    int64_t period = 2 * (length - 1);
-    const Expr *phase = expr_binary(a, EX_MOD, at, expr_int(a, period));
-    return expr_min(a, phase, expr_sub(a, expr_int(a, period), phase));
+    const Expr *period = expr_mul_int(a, last, 2);
+    if (period->kind != EX_INT)
+        period = expr_max(a, period, one);
+    const Expr *phase = expr_binary(a, EX_MOD, at, period);
+    return expr_min(a, phase, expr_sub(a, period, phase));
 }
 
 /* A filling is a padded read, which schedules know how to split into border
@@ -470,7 +546,7 @@ static void define_pad(DefineContext *c)
             continue;
         outside = true;
         if (mode != 'c')
-            index[i] = fold_back(a, index[i], x->dims[i], mode);
+            index[i] = fold_back(a, index[i], buffer_extent(a, x, i), mode);
     }
     if (mode != 'c' || !outside) {
         stage_end(&b, expr_read(a, x, index));
@@ -591,29 +667,33 @@ static const AttrSpec block_attrs[] = {
     {"blocksize", ATTR_INT, true}, {"mode", ATTR_STRING, false}, {0}};
 static const AttrSpec space_attrs[] = {{"blocksize", ATTR_INT, true}, {0}};
 
-#define ROW(field, op_name, least, most, outputs, specs, rule, definition,    \
-            first)                                                            \
+#define ROW(field, op_name, least, most, outputs, more, specs, rule,          \
+            definition, first)                                                \
     static const Op row_##field = {.name = op_name,                           \
                                    .domain = "",                              \
                                    .min_inputs = least,                       \
                                    .max_inputs = most,                        \
                                    .min_outputs = 1,                          \
                                    .max_outputs = outputs,                    \
-                                   .traits = OP_INJECTIVE,                    \
+                                   .traits = OP_INJECTIVE | (more),           \
                                    .attrs = specs,                            \
                                    .infer = rule,                             \
                                    .define = definition,                      \
                                    .since = first}
-ROW(transpose, "Transpose", 1, 1, 1, perm_attrs, infer_transpose,
-    define_transpose, 13);
-ROW(concat, "Concat", 1, -1, 1, concat_attrs, infer_concat, define_concat, 13);
-ROW(split, "Split", 1, 2, -1, split_attrs, infer_split, define_split, 18);
-ROW(slice, "Slice", 3, 5, 1, NULL, infer_slice, define_slice, 13);
-ROW(pad, "Pad", 2, 4, 1, pad_attrs, infer_pad, define_pad, 19);
-ROW(depth_to_space, "DepthToSpace", 1, 1, 1, block_attrs, infer_depth_to_space,
-    define_depth_to_space, 13);
-ROW(space_to_depth, "SpaceToDepth", 1, 1, 1, space_attrs, infer_space_to_depth,
-    define_space_to_depth, 13);
+ROW(transpose, "Transpose", 1, 1, 1, OP_RUNTIME_EXTENTS, perm_attrs,
+    infer_transpose, define_transpose, 13);
+ROW(concat, "Concat", 1, -1, 1, OP_RUNTIME_EXTENTS, concat_attrs, infer_concat,
+    define_concat, 13);
+ROW(split, "Split", 1, 2, -1, OP_RUNTIME_EXTENTS, split_attrs, infer_split,
+    define_split, 18);
+ROW(slice, "Slice", 3, 5, 1, OP_RUNTIME_EXTENTS, NULL, infer_slice,
+    define_slice, 13);
+ROW(pad, "Pad", 2, 4, 1, OP_RUNTIME_EXTENTS, pad_attrs, infer_pad, define_pad,
+    19);
+ROW(depth_to_space, "DepthToSpace", 1, 1, 1, 0, block_attrs,
+    infer_depth_to_space, define_depth_to_space, 13);
+ROW(space_to_depth, "SpaceToDepth", 1, 1, 1, 0, space_attrs,
+    infer_space_to_depth, define_space_to_depth, 13);
 
 const Op *const ops_movement[] = {
     &row_transpose, &row_concat,         &row_split,          &row_slice,

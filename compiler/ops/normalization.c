@@ -31,6 +31,9 @@ static bool infer_batchnorm(InferContext *c)
                            count);
     if (!infer_types(c, 0, TYPES_FLOAT) || !infer_rank(c, 0, 2, MAX_RANK))
         return false;
+    if (is_training(c->node) && !type_is_static(x))
+        return infer_error(c, "training_mode is 1: its extents must be "
+                              "constant");
     for (int i = 1; i <= 4; i++) {
         if (!infer_types(c, i, TYPES_FLOAT) || !infer_rank(c, i, 1, 1) ||
             !infer_same_dtype(c, i, i % 2 ? i + 1 : i - 1))
@@ -224,10 +227,14 @@ typedef struct Moments {
 static Moments add_moments(DefineContext *c, const Buffer *x, int first,
                            bool centred, Buffer *mean, Buffer *inverse)
 {
-    int64_t dims[MAX_RANK], count = 1;
+    int64_t dims[MAX_RANK], count = 1; /* at most; `elements` is the number */
+    const Expr *elements = expr_int(c->def->arena, 1);
     for (int i = 0; i < x->rank; i++) {
         dims[i] = i < first ? x->dims[i] : 1;
         count *= i < first ? 1 : x->dims[i];
+        if (i >= first)
+            elements = expr_mul(c->def->arena, elements,
+                                buffer_extent(c->def->arena, x, i));
     }
     DType inner = work_dtype(x->dtype), wide = sum_dtype(inner, count);
     const Expr *index[MAX_RANK];
@@ -242,8 +249,7 @@ static Moments add_moments(DefineContext *c, const Buffer *x, int first,
         stage_end_reduce(&b, "sum", expr_cast(b.arena, wide, value));
         stage_begin(&b, c->def, m.mean);
         value = read_same(&b, sum);
-        value = expr_div(b.arena, value,
-                         const_like(b.arena, value, (double)count));
+        value = expr_div(b.arena, value, count_like(b.arena, value, elements));
         stage_end(&b, expr_cast(b.arena, inner, value));
     }
     Buffer *squares = define_temp(c, "squares", wide, x->rank, dims);
@@ -258,7 +264,7 @@ static Moments add_moments(DefineContext *c, const Buffer *x, int first,
     stage_end_reduce(&b, "sum", expr_mul(a, value, value));
     stage_begin(&b, c->def, m.inverse);
     value = read_same(&b, squares);
-    value = expr_div(a, value, const_like(a, value, (double)count));
+    value = expr_div(a, value, count_like(a, value, elements));
     value = expr_add(a, value, const_like(a, value, epsilon_of(c->node)));
     value =
         expr_div(a, const_like(a, value, 1), expr_unary(a, EX_SQRT, value));
@@ -492,7 +498,7 @@ static const Op op_layernorm = {.name = "LayerNormalization",
                                 .max_inputs = 3,
                                 .min_outputs = 1,
                                 .max_outputs = 3,
-                                .traits = OP_REDUCTION,
+                                .traits = OP_REDUCTION | OP_RUNTIME_EXTENTS,
                                 .attrs = layer_attrs,
                                 .infer = infer_layernorm,
                                 .define = define_layernorm,
@@ -503,7 +509,7 @@ static const Op op_rmsnorm = {.name = "RMSNormalization",
                               .max_inputs = 2,
                               .min_outputs = 1,
                               .max_outputs = 1,
-                              .traits = OP_REDUCTION,
+                              .traits = OP_REDUCTION | OP_RUNTIME_EXTENTS,
                               .attrs = layer_attrs,
                               .infer = infer_layernorm,
                               .define = define_rmsnorm,

@@ -181,6 +181,14 @@ static bool check_inputs(InferContext *c)
     return true;
 }
 
+static bool run_rule(InferContext *c)
+{
+    if (!c->node->op->infer(c))
+        return false;
+    infer_symbols(c->graph, c->node);
+    return true;
+}
+
 /* The order matters: a rule must not see a node that these checks refuse. */
 bool op_infer(Graph *g, Node *node)
 {
@@ -192,7 +200,7 @@ bool op_infer(Graph *g, Node *node)
                        most_in) &&
            check_count(&c, "outputs", node->outputs.count, op->min_outputs,
                        most_out) &&
-           check_attrs(&c) && check_inputs(&c) && op->infer(&c);
+           check_attrs(&c) && check_inputs(&c) && run_rule(&c);
 }
 
 static bool has_untyped_input(const Node *node)
@@ -209,8 +217,10 @@ static bool has_untyped_input(const Node *node)
 static void forget_types(Node *node)
 {
     for (int i = 0; i < node->outputs.count; i++)
-        if (node->outputs.data[i])
+        if (node->outputs.data[i]) {
             node->outputs.data[i]->type = (TensorType){.rank = -1};
+            node->outputs.data[i]->symbols = NULL;
+        }
 }
 
 bool ops_infer_graph(Graph *g)
@@ -231,15 +241,15 @@ static bool check_tensor(const Graph *g, const Node *node,
                          const Tensor *tensor)
 {
     const TensorType *type = &tensor->type;
-    if (type_count(type) >= 0)
+    if (type_most(type) >= 0)
         return true;
     Str text = {0};
     type_print(&text, type);
     const char *why =
-        type_is_static(type)
+        type_is_bounded(type)
             ? "the tensor is too large"
-            : "every extent must be known; give --dim NAME=VALUE for each "
-              "named dimension";
+            : "every extent must have a bound; give --dim NAME=VALUE or "
+              "--dim NAME=LOW..HIGH for each named dimension";
     node_error(g->diag, node,
                arena_printf(g->arena, "tensor %s is %s: %s", tensor->name,
                             str_text(&text), why));
@@ -271,18 +281,64 @@ static bool check_unbound(const Graph *g)
     Str list = {0};
     for (int i = 0; i < g->inputs.count; i++) {
         const Tensor *input = g->inputs.data[i];
-        if (type_is_static(&input->type))
+        if (type_is_bounded(&input->type))
             continue;
         str_addf(&list, "%s%s: ", list.length ? ", " : "", input->name);
         type_print(&list, &input->type);
     }
     if (list.length)
         diag_error(g->diag,
-                   "inputs have named dimensions (%s); bind each with --dim "
-                   "NAME=VALUE",
+                   "inputs have named dimensions (%s); give each a number "
+                   "with --dim NAME=VALUE, or bounds with --dim "
+                   "NAME=LOW..HIGH for one artifact that takes all of them",
                    str_text(&list));
     bool ok = list.length == 0;
     str_free(&list);
+    return ok;
+}
+
+bool op_takes_runtime_extents(const Node *node)
+{
+    return (node->op->traits & (OP_RUNTIME_EXTENTS | OP_ELEMENTWISE)) ||
+           node_is_static(node);
+}
+
+bool node_is_static(const Node *node)
+{
+    for (int i = 0; i < node->inputs.count; i++)
+        if (node->inputs.data[i] &&
+            !type_is_static(&node->inputs.data[i]->type))
+            return false;
+    for (int i = 0; i < node->outputs.count; i++)
+        if (node->outputs.data[i] &&
+            !type_is_static(&node->outputs.data[i]->type))
+            return false;
+    return true;
+}
+
+/* All nodes that need numbers in one message, operator by operator. */
+static bool check_runtime_extents(const Graph *g)
+{
+    Str list = {0}, type = {0};
+    for (int i = 0; i < g->nodes.count; i++) {
+        const Node *node = g->nodes.data[i];
+        if (op_takes_runtime_extents(node))
+            continue;
+        const Tensor *t = node->outputs.data[0];
+        type.length = 0;
+        if (t)
+            type_print(&type, &t->type);
+        str_addf(&list, "%s%s \"%s\" (%s)", list.length ? ", " : "",
+                 node->op->name, node->name, t ? str_text(&type) : "");
+    }
+    if (list.length)
+        diag_error(g->diag,
+                   "dimensions with bounds are not supported by: %s; fix "
+                   "them with --dim NAME=VALUE",
+                   str_text(&list));
+    bool ok = list.length == 0;
+    str_free(&list);
+    str_free(&type);
     return ok;
 }
 
@@ -290,7 +346,7 @@ bool ops_check_lowerable(const Graph *g)
 {
     if (!check_unbound(g))
         return false;
-    bool ok = true;
+    bool ok = check_runtime_extents(g);
     for (int i = 0; i < g->nodes.count; i++)
         ok &= op_check_lowerable(g, g->nodes.data[i]);
     return ok;

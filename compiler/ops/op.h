@@ -36,7 +36,11 @@ typedef enum OpTrait {
     OP_IMPURE = 1 << 9,
     /* The result follows from the types of the inputs: where these are
      * static, `decompose` makes it a constant. */
-    OP_TYPE_ONLY = 1 << 10
+    OP_TYPE_ONLY = 1 << 10,
+    /* The definition holds where extents are known at run time only: it takes
+     * counts from define_extent, never from the upper bounds in Buffer.dims.
+     * Elementwise operators need no such mark. */
+    OP_RUNTIME_EXTENTS = 1 << 11
 } OpTrait;
 
 typedef struct AttrSpec {
@@ -66,7 +70,19 @@ typedef struct DefineContext {
     const Node *node;
     Buffer *in[MAX_OP_INPUTS];
     Buffer *out[MAX_OP_OUTPUTS];
+    /* The numbers that a run gives, by place in graph->symbols; NULL where
+     * the node's types are static. */
+    const Graph *graph;
+    Buffer *extents;
 } DefineContext;
+
+/* Adds the buffer of these numbers to a definition. */
+Buffer *define_extents_buffer(Definition *def, const Graph *graph);
+/* All types are static. */
+bool node_is_static(const Node *node);
+
+/* An extent as an i64 expression for definitions. */
+const Expr *define_extent(const DefineContext *c, Extent extent);
 
 /* What a loop program is built from; see ops/loop_program.h. */
 typedef struct LoopContext LoopContext;
@@ -118,6 +134,9 @@ bool ops_infer_graph(Graph *g);
 /* Whether every node can be lowered: it has a definition or a program, static
  * types and element types that are computed. All faults are reported. */
 bool ops_check_lowerable(const Graph *g);
+/* Whether the node has a definition for its types where some extent is known
+ * at run time only. */
+bool op_takes_runtime_extents(const Node *node);
 bool op_check_lowerable(const Graph *g, const Node *node);
 
 #endif

@@ -102,11 +102,15 @@ static void define_reduce(DefineContext *c)
     Buffer *out = c->out[0];
     const Expr *index[MAX_RANK];
     bool chosen[MAX_RANK], any = false;
-    int64_t count = 1;
+    int64_t count = 1; /* at most; `elements` is the number */
+    const Expr *elements = expr_int(c->def->arena, 1);
     chosen_of(c->node, x->rank, chosen);
     for (int i = 0; i < x->rank; i++) {
         any |= chosen[i];
         count *= chosen[i] ? x->dims[i] : 1;
+        if (chosen[i])
+            elements = expr_mul(c->def->arena, elements,
+                                buffer_extent(c->def->arena, x, i));
     }
     bool is_sum = strcmp(row->reducer, "sum") == 0;
     DType wide = is_sum ? sum_dtype(x->dtype, count) : x->dtype;
@@ -129,7 +133,7 @@ static void define_reduce(DefineContext *c)
     stage_begin(&b, c->def, out);
     value = read_same(&b, partial);
     if (row->is_mean)
-        value = expr_div(a, value, const_like(a, value, (double)count));
+        value = expr_div(a, value, count_like(a, value, elements));
     if (row->after)
         value = row->after(a, value);
     stage_end(&b, expr_cast(a, x->dtype, value));
@@ -303,22 +307,23 @@ static const AttrSpec cumsum_attrs[] = {
     {"exclusive", ATTR_INT, false}, {"reverse", ATTR_INT, false}, {0}};
 
 #define ROW(field, op_name, allowed, how, definition, pre, post, mean)        \
-    static const ReduceOp row_##field = {{.name = op_name,                    \
-                                          .domain = "",                       \
-                                          .min_inputs = 1,                    \
-                                          .max_inputs = 2,                    \
-                                          .min_outputs = 1,                   \
-                                          .max_outputs = 1,                   \
-                                          .traits = OP_REDUCTION,             \
-                                          .attrs = reduce_attrs,              \
-                                          .infer = infer_reduce,              \
-                                          .define = definition,               \
-                                          .since = 18},                       \
-                                         allowed,                             \
-                                         how,                                 \
-                                         pre,                                 \
-                                         post,                                \
-                                         mean}
+    static const ReduceOp row_##field = {                                     \
+        {.name = op_name,                                                     \
+         .domain = "",                                                        \
+         .min_inputs = 1,                                                     \
+         .max_inputs = 2,                                                     \
+         .min_outputs = 1,                                                    \
+         .max_outputs = 1,                                                    \
+         .traits = OP_REDUCTION | OP_RUNTIME_EXTENTS,                         \
+         .attrs = reduce_attrs,                                               \
+         .infer = infer_reduce,                                               \
+         .define = definition,                                                \
+         .since = 18},                                                        \
+        allowed,                                                              \
+        how,                                                                  \
+        pre,                                                                  \
+        post,                                                                 \
+        mean}
 ROW(sum, "ReduceSum", TYPES_NUMBER, "sum", define_reduce, NULL, NULL, false);
 ROW(mean, "ReduceMean", TYPES_FLOAT, "sum", define_reduce, NULL, NULL, true);
 ROW(max, "ReduceMax", TYPES_ANY, "max", define_reduce, NULL, NULL, false);
@@ -340,7 +345,7 @@ static const Op op_argmax = {.name = "ArgMax",
                              .max_inputs = 1,
                              .min_outputs = 1,
                              .max_outputs = 1,
-                             .traits = OP_REDUCTION,
+                             .traits = OP_REDUCTION | OP_RUNTIME_EXTENTS,
                              .attrs = arg_attrs,
                              .infer = infer_arg,
                              .define = define_argmax,
@@ -351,7 +356,7 @@ static const Op op_argmin = {.name = "ArgMin",
                              .max_inputs = 1,
                              .min_outputs = 1,
                              .max_outputs = 1,
-                             .traits = OP_REDUCTION,
+                             .traits = OP_REDUCTION | OP_RUNTIME_EXTENTS,
                              .attrs = arg_attrs,
                              .infer = infer_arg,
                              .define = define_argmin,

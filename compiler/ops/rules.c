@@ -73,6 +73,87 @@ const Array *infer_constant(InferContext *c, int index, const char *what)
     return input->value;
 }
 
+/* Element `at` of a small integer tensor; false when it is not known. */
+static bool element(const Tensor *t, int64_t at, Extent *extent)
+{
+    if (t->symbols)
+        *extent = t->symbols[at];
+    else if (t->value)
+        *extent = extent_const(array_get_int(t->value, at));
+    return t->symbols || t->value;
+}
+
+bool extents_agree(Extent a, Extent b)
+{
+    bool unbound = a.value < 0 || b.value < 0;
+    return extent_equal(a, b) ||
+           (unbound && !(extent_is_const(a) && extent_is_const(b)));
+}
+
+int infer_extents(InferContext *c, int index, const char *what, int most,
+                  Extent *list)
+{
+    const Tensor *input = c->node->inputs.data[index];
+    if (!input->symbols && !infer_constant(c, index, what))
+        return -1;
+    int64_t count = type_count(&input->type);
+    if (input->type.rank > 1 || count > most ||
+        dtype_is_float(input->type.dtype)) {
+        infer_error(c, "%s (%s) must be a list of at most %d integers", what,
+                    input->name, most);
+        return -1;
+    }
+    for (int i = 0; i < count; i++)
+        element(input, i, &list[i]);
+    return (int)count;
+}
+
+Extent extent_operand(const Node *node, int index, int64_t at)
+{
+    Extent extent = extent_const(0);
+    element(node->inputs.data[index], at, &extent);
+    return extent;
+}
+
+static const Expr *extent_expr(const DefineContext *c, Extent extent)
+{
+    static const ExprKind kinds[] = {
+        [DIM_ADD] = EX_ADD, [DIM_SUB] = EX_SUB, [DIM_MUL] = EX_MUL,
+        [DIM_DIV] = EX_DIV, [DIM_MIN] = EX_MIN, [DIM_MAX] = EX_MAX,
+    };
+    Arena *a = c->def->arena;
+    const DimExpr *e = extent.expr;
+    if (!e)
+        return expr_int(a, extent.value);
+    if (e->kind == DIM_NAME) {
+        int place = graph_symbol(c->graph, e->name);
+        if (place < 0)
+            die("%s \"%s\" needs the dimension %s, which has no bounds",
+                c->node->op->name, c->node->name, e->name);
+        const Expr *index = expr_int(a, place);
+        return expr_read(a, c->extents, &index);
+    }
+    const Expr *x = extent_expr(c, e->a), *y = extent_expr(c, e->b);
+    /* A divisor that may be 0 would trap. */
+    if (e->kind == DIM_DIV && extent_lower(e->b) < 1)
+        y = expr_max(a, y, expr_int(a, 1));
+    return expr_binary(a, kinds[e->kind], x, y);
+}
+
+Buffer *define_extents_buffer(Definition *def, const Graph *graph)
+{
+    int64_t count = graph->symbols.count;
+    Buffer *b =
+        definition_add_buffer(def, "ext", BUF_INPUT, DT_I64, 1, &count);
+    b->is_extents = true;
+    return b;
+}
+
+const Expr *define_extent(const DefineContext *c, Extent extent)
+{
+    return extent_expr(c, extent);
+}
+
 /* Outputs that the node leaves out are passed over. */
 void infer_set(InferContext *c, int index, DType dtype, int rank,
                const Extent *dims)
@@ -109,6 +190,17 @@ int64_t extent_known(Extent extent)
     return extent_is_const(extent) ? extent.value : -1;
 }
 
+/* Expressions of names that have no bounds yet are compared when they do. */
+static bool is_open(Extent extent)
+{
+    return extent.value < 0 && extent.expr;
+}
+
+static bool is_name(Extent extent)
+{
+    return extent.expr && extent.expr->kind == DIM_NAME;
+}
+
 bool infer_broadcast_dim(InferContext *c, Extent *to, Extent from)
 {
     if (extent_known(*to) == 1) {
@@ -116,12 +208,16 @@ bool infer_broadcast_dim(InferContext *c, Extent *to, Extent from)
     } else if (extent_known(from) != 1 && !extent_equal(*to, from)) {
         /* A named extent against a number above 1 must be that number (or
          * 1), which is checked when the name is bound. */
-        bool unknown = !extent_is_const(*to) || !extent_is_const(from);
-        if (!unknown || (!extent_is_const(*to) && !extent_is_const(from))) {
+        bool unknown = is_open(*to) || is_open(from);
+        if (!unknown || (is_name(*to) && is_name(from))) {
             Str a = {0}, b = {0};
-            extent_print(&a, *to);
-            extent_print(&b, from);
-            infer_error(c, "the extents %s and %s cannot be broadcast",
+            extent_print_plain(&a, *to);
+            extent_print_plain(&b, from);
+            infer_error(c,
+                        extent_is_const(*to) && extent_is_const(from)
+                            ? "the extents %s and %s cannot be broadcast"
+                            : "the extents %s and %s are not known to be "
+                              "equal; fix them with --dim NAME=VALUE",
                         str_text(&a), str_text(&b));
             str_free(&a);
             str_free(&b);
@@ -258,13 +354,22 @@ const Expr *read_broadcast(const StageBuilder *b, const Buffer *buffer)
 Buffer *define_temp(DefineContext *c, const char *name, DType dtype, int rank,
                     const int64_t *dims)
 {
-    return definition_add_buffer(c->def, name, BUF_TEMP, dtype, rank, dims);
+    Buffer *b =
+        definition_add_buffer(c->def, name, BUF_TEMP, dtype, rank, dims);
+    b->is_inner = true;
+    return b;
 }
 
 Buffer *define_temp_like(DefineContext *c, const char *name,
                          const Buffer *like)
 {
     return define_temp(c, name, like->dtype, like->rank, like->dims);
+}
+
+const Expr *count_like(Arena *a, const Expr *like, const Expr *count)
+{
+    return count->kind == EX_INT ? const_like(a, like, (double)count->i)
+                                 : expr_cast(a, like->dtype, count);
 }
 
 const Expr *const_like(Arena *a, const Expr *like, double value)
@@ -339,15 +444,18 @@ static bool is_never_negative(const Array *indices)
     return true;
 }
 
-const Expr *index_wrap(Arena *a, const Expr *index, int64_t length,
+const Expr *index_wrap(Arena *a, const Expr *index, const Expr *length,
                        const Array *known)
 {
     index = expr_cast(a, DT_I64, index);
     if (known && is_never_negative(known))
         return index;
     index = expr_select(a, expr_binary(a, EX_LT, index, expr_int(a, 0)),
-                        expr_add_int(a, index, length), index);
-    return known ? index : index_clamp(a, index, length);
+                        expr_add(a, index, length), index);
+    if (known)
+        return index;
+    index = expr_min(a, index, expr_add_int(a, length, -1));
+    return expr_max(a, expr_int(a, 0), index);
 }
 
 const Expr *expr_and(Arena *a, const Expr *x, const Expr *y)

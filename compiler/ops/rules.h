@@ -63,6 +63,19 @@ bool infer_rank(InferContext *c, int index, int lowest, int highest);
 /* The value of a constant input; NULL after an error that names it. `what`
  * is the operand's name in ONNX, "axes". */
 const Array *infer_constant(InferContext *c, int index, const char *what);
+/* The same where extents will do: the elements of a small integer operand, at
+ * most `most` of them; -1 after an error that names it. */
+int infer_extents(InferContext *c, int index, const char *what, int most,
+                  Extent *list);
+/* Element `at` of an operand, for definitions of nodes that typed. */
+Extent extent_operand(const Node *node, int index, int64_t at);
+/* start and end of Shape, cut to the rank. */
+void shape_range(const Node *node, int rank, int *first, int *end);
+/* Two extents that must be equal; a name without bounds is checked when it is
+ * bound. False (without a message) when they are not, or may not be. */
+bool extents_agree(Extent a, Extent b);
+/* What the node's small integer results hold, after its type rule. */
+void infer_symbols(Graph *g, Node *node);
 /* Sets output `index`, if the node has it. */
 void infer_set(InferContext *c, int index, DType dtype, int rank,
                const Extent *dims);
@@ -125,6 +138,8 @@ Buffer *define_temp(DefineContext *c, const char *name, DType dtype, int rank,
                     const int64_t *dims);
 Buffer *define_temp_like(DefineContext *c, const char *name,
                          const Buffer *like);
+/* An i64 as a float of the expression's type. */
+const Expr *count_like(Arena *a, const Expr *like, const Expr *count);
 /* A float constant of the expression's type. */
 const Expr *const_like(Arena *a, const Expr *like, double value);
 /* The lowest value: -inf or the type's minimum; and the highest. */
@@ -140,7 +155,7 @@ const Expr *index_clamp(Arena *a, const Expr *index, int64_t length);
 /* An index operand as a place on an axis: negative ones count from the end,
  * and those that arrive at run time are clamped. `known` is the operand's
  * value, NULL when it has none. */
-const Expr *index_wrap(Arena *a, const Expr *index, int64_t length,
+const Expr *index_wrap(Arena *a, const Expr *index, const Expr *length,
                        const Array *known);
 /* lo <= x < hi */
 const Expr *index_within(Arena *a, const Expr *x, int64_t lo, int64_t hi);

@@ -111,7 +111,7 @@ static const Expr *element_hit(StageBuilder *b, const DefineContext *c,
     }
     const Expr *at = expr_read_padded(a, indices, entry,
                                       expr_const_int(a, indices->dtype, 0));
-    at = index_wrap(a, at, x->dims[axis], known);
+    at = index_wrap(a, at, buffer_extent(a, x, axis), known);
     return expr_and(a, inside, expr_binary(a, EX_EQ, at, b->index[axis]));
 }
 
@@ -190,8 +190,8 @@ static const Expr *entry_hit(StageBuilder *b, const DefineContext *c,
         at[i] = entry[i] = stage_reduce(b, indices->dims[i], "k");
     for (int i = 0; i < indices->dims[last]; i++) {
         at[last] = expr_int(a, i);
-        const Expr *place =
-            index_wrap(a, expr_read(a, indices, at), x->dims[i], known);
+        const Expr *place = index_wrap(a, expr_read(a, indices, at),
+                                       buffer_extent(a, x, i), known);
         hit = expr_and(a, hit, expr_binary(a, EX_EQ, place, b->index[i]));
     }
     return hit;

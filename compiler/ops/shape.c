@@ -12,13 +12,98 @@ static bool infer_like_input(InferContext *c)
     return true;
 }
 
+static Extent product(Arena *arena, const Extent *dims, int count)
+{
+    Extent all = extent_const(1);
+    for (int i = 0; i < count; i++)
+        all = extent_mul(arena, all, dims[i]);
+    return all;
+}
+
+/* The flat number of the indices in dims that are known at run time only, and
+ * the way back: as flatten_index and unflatten_index. */
+static const Expr *flatten_extents(const DefineContext *c, int rank,
+                                   const Extent *dims,
+                                   const Expr *const *index)
+{
+    Arena *a = c->def->arena;
+    const Expr *flat = expr_int(a, 0);
+    for (int i = 0; i < rank; i++)
+        flat = expr_add(a, expr_mul(a, flat, define_extent(c, dims[i])),
+                        index[i]);
+    return flat;
+}
+
+static void unflatten_extents(const DefineContext *c, const Expr *flat,
+                              int rank, const Extent *dims, const Expr **index)
+{
+    Arena *a = c->def->arena;
+    const Expr *one = expr_int(a, 1);
+    bool is_first = true;
+    for (int i = 0; i < rank; i++) {
+        const Expr *extent = define_extent(c, dims[i]);
+        const Expr *inner =
+            define_extent(c, product(a, &dims[i + 1], rank - i - 1));
+        /* No iteration runs where an extent is 0, but a divisor may be
+         * looked at before. */
+        if (inner->kind != EX_INT)
+            inner = expr_max(a, inner, one);
+        if (extent->kind != EX_INT)
+            extent = expr_max(a, extent, one);
+        index[i] = expr_int(a, 0);
+        if (expr_is_int(extent, 1))
+            continue;
+        index[i] = expr_div(a, flat, inner);
+        if (!is_first)
+            index[i] = expr_binary(a, EX_MOD, index[i], extent);
+        is_first = false;
+    }
+}
+
+/* Reads x for an output of another shape with the same elements, where an
+ * extent is known at run time only. Runs as in reshape_indices, of products
+ * that are the same whatever the names stand for. */
+static void reshape_extents(const DefineContext *c, StageBuilder *b,
+                            const Expr **index)
+{
+    Arena *a = b->arena;
+    const TensorType *x = &c->node->inputs.data[0]->type;
+    const TensorType *y = &c->node->outputs.data[0]->type;
+    int i = 0, o = 0;
+    while (i < x->rank || o < y->rank) {
+        int i_end = i, o_end = o;
+        bool found = false;
+        /* The shortest run on the input's side, then on the output's. */
+        for (i_end = i; i_end <= x->rank && !found; i_end++)
+            for (o_end = o; o_end <= y->rank && !found; o_end++)
+                found = (i_end > i || o_end > o) &&
+                        extent_equal(product(a, &x->dims[i], i_end - i),
+                                     product(a, &y->dims[o], o_end - o));
+        i_end -= found;
+        o_end -= found;
+        if (!found) {
+            i_end = x->rank;
+            o_end = y->rank;
+        }
+        const Expr *flat =
+            flatten_extents(c, o_end - o, &y->dims[o], &b->index[o]);
+        if (i_end == i + 1)
+            index[i] = flat;
+        else
+            unflatten_extents(c, flat, i_end - i, &x->dims[i], &index[i]);
+        i = i_end;
+        o = o_end;
+    }
+}
+
 /* Reads x for an output of another shape with the same elements in
  * row-major order. Runs of axes with equal products are matched one by
  * one, so that unchanged axes keep their plain index. */
-static void reshape_indices(StageBuilder *b, const Buffer *x,
-                            const Buffer *out, const Expr **index)
+static void reshape_indices(const DefineContext *c, StageBuilder *b,
+                            const Expr **index)
 {
     Arena *a = b->arena;
+    const Buffer *x = c->in[0], *out = c->out[0];
     int i = 0, o = 0;
     for (int k = 0; k < x->rank; k++)
         if (x->dims[k] == 0) {
@@ -26,6 +111,10 @@ static void reshape_indices(StageBuilder *b, const Buffer *x,
                 index[n] = expr_int(a, 0);
             return; /* no element: the stage runs no iteration */
         }
+    if (c->extents) {
+        reshape_extents(c, b, index);
+        return;
+    }
     while (i < x->rank || o < out->rank) {
         int i_end = i, o_end = o;
         int64_t in_product = 1, out_product = 1;
@@ -54,7 +143,7 @@ static void define_reshape(DefineContext *c)
     const Expr *index[MAX_RANK];
     StageBuilder b;
     stage_begin(&b, c->def, c->out[0]);
-    reshape_indices(&b, c->in[0], c->out[0], index);
+    reshape_indices(c, &b, index);
     stage_end(&b, expr_read(b.arena, c->in[0], index));
 }
 
@@ -62,7 +151,8 @@ static void define_reshape(DefineContext *c)
 
 /* What is left for -1: the elements of x over those of the other extents.
  * Equal named extents cancel first. */
-static bool infer_rest(InferContext *c, int rank, Extent *dims, int rest)
+static bool infer_rest(InferContext *c, int rank, const Extent *dims, int rest,
+                       Extent *left)
 {
     Arena *arena = c->graph->arena;
     const TensorType *x = infer_input(c, 0);
@@ -86,7 +176,7 @@ static bool infer_rest(InferContext *c, int rank, Extent *dims, int rest)
         if (extent_known(total) != 0)
             return infer_error(c, "-1 cannot be found: the other extents "
                                   "hold no elements, the input does");
-        dims[rest] = extent_const(0);
+        *left = extent_const(0);
         return true;
     }
     int64_t all = extent_known(total), each = extent_known(others);
@@ -95,7 +185,7 @@ static bool infer_rest(InferContext *c, int rank, Extent *dims, int rest)
                            "%lld elements cannot be split into rows of "
                            "%lld",
                            (long long)all, (long long)each);
-    dims[rest] = extent_div(arena, total, others);
+    *left = extent_div(arena, total, others);
     return true;
 }
 
@@ -107,9 +197,22 @@ static bool check_same_count(InferContext *c, int rank, const Extent *dims)
     for (int i = 0; i < rank; i++)
         type.dims[i] = dims[i];
     int64_t from = type_count(infer_input(c, 0)), to = type_count(&type);
-    if (from < 0 || to < 0 || from == to)
-        return true;
     Str text = {0};
+    if (from < 0 || to < 0) {
+        const TensorType *x = infer_input(c, 0);
+        Extent all = product(c->graph->arena, x->dims, x->rank);
+        Extent those = product(c->graph->arena, dims, rank), rest[1] = {all};
+        bool same = !type_is_bounded(x) || extent_equal(all, those);
+        /* Names in another order. */
+        if (!same && infer_rest(c, rank, dims, -1, rest))
+            same = extent_known(rest[0]) == 1;
+        return same ||
+               infer_error(c, "it is not known whether the elements fit the "
+                              "shape; fix the dimensions with --dim "
+                              "NAME=VALUE");
+    }
+    if (from == to)
+        return true;
     type_print(&text, &type);
     infer_error(c, "%lld elements do not fit the shape %s", (long long)from,
                 str_text(&text));
@@ -121,27 +224,25 @@ static bool check_same_count(InferContext *c, int rank, const Extent *dims)
 static bool infer_reshape(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0);
-    const Array *shape = infer_constant(c, 1, "shape");
     bool allow_zero = attrs_int(&c->node->attrs, "allowzero", 0) != 0;
     Extent dims[MAX_RANK];
-    int rest = -1;
-    if (!shape)
+    int rest = -1, rank = infer_extents(c, 1, "shape", MAX_RANK, dims);
+    if (rank < 0)
         return false;
-    if (shape->rank != 1 || shape->dims[0] > MAX_RANK ||
-        dtype_is_float(shape->dtype))
+    if (infer_input(c, 1)->rank != 1)
         return infer_error(c,
                            "shape (%s) must be a list of at most %d "
                            "integers",
                            c->node->inputs.data[1]->name, MAX_RANK);
-    int rank = (int)shape->dims[0];
     for (int i = 0; i < rank; i++) {
-        int64_t value = array_get_int(shape, i);
+        int64_t value = dims[i].value;
+        if (!extent_is_const(dims[i]))
+            continue;
         if (value < -1)
             return infer_error(c, "shape holds %lld; only -1 may be negative",
                                (long long)value);
         if (value == -1 && rest >= 0)
             return infer_error(c, "shape holds -1 twice");
-        dims[i] = extent_const(value);
         if (value == -1)
             rest = i;
         if (value != 0 || allow_zero)
@@ -153,7 +254,7 @@ static bool infer_reshape(InferContext *c)
                                i, x->rank);
         dims[i] = x->dims[i];
     }
-    if (rest >= 0 && !infer_rest(c, rank, dims, rest))
+    if (rest >= 0 && !infer_rest(c, rank, dims, rest, &dims[rest]))
         return false;
     return check_same_count(c, rank, dims) &&
            infer_set_checked(c, 0, x->dtype, rank, dims);
@@ -264,8 +365,7 @@ static void define_dropout(DefineContext *c)
 
 /* ---- results that depend on types or constants only */
 
-/* start and end of Shape, cut to the rank. */
-static void shape_range(const Node *node, int rank, int *first, int *end)
+void shape_range(const Node *node, int rank, int *first, int *end)
 {
     int64_t from = attrs_int(&node->attrs, "start", 0);
     int64_t to = attrs_int(&node->attrs, "end", rank);
@@ -287,15 +387,15 @@ static bool infer_shape(InferContext *c)
 }
 
 /* A list of numbers as a chain of selections. */
-static const Expr *select_number(StageBuilder *b, const int64_t *numbers,
+static const Expr *select_number(StageBuilder *b, const Expr *const *numbers,
                                  int count)
 {
     Arena *a = b->arena;
-    const Expr *value = expr_int(a, count ? numbers[count - 1] : 0);
+    const Expr *value = count ? numbers[count - 1] : expr_int(a, 0);
     for (int i = count - 2; i >= 0; i--)
         value =
             expr_select(a, expr_binary(a, EX_EQ, b->index[0], expr_int(a, i)),
-                        expr_int(a, numbers[i]), value);
+                        numbers[i], value);
     return value;
 }
 
@@ -304,9 +404,13 @@ static void define_shape(DefineContext *c)
 {
     int first, end;
     StageBuilder b;
+    const Expr *numbers[MAX_RANK];
+    const Extent *dims = c->node->inputs.data[0]->type.dims;
     shape_range(c->node, c->in[0]->rank, &first, &end);
     stage_begin(&b, c->def, c->out[0]);
-    stage_end(&b, select_number(&b, &c->in[0]->dims[first], end - first));
+    for (int i = first; i < end; i++)
+        numbers[i - first] = define_extent(c, dims[i]);
+    stage_end(&b, select_number(&b, numbers, end - first));
 }
 
 /* Shape and Size of a known type are constants, whatever the input holds;
@@ -346,31 +450,28 @@ static bool infer_size(InferContext *c)
 
 static void define_size(DefineContext *c)
 {
-    int64_t count = 1;
+    const TensorType *x = &c->node->inputs.data[0]->type;
     StageBuilder b;
-    for (int i = 0; i < c->in[0]->rank; i++)
-        count *= c->in[0]->dims[i];
     stage_begin(&b, c->def, c->out[0]);
-    stage_end(&b, expr_int(b.arena, count));
+    stage_end(&b, define_extent(c, product(b.arena, x->dims, x->rank)));
 }
 
 /* Extents from a constant list, each at least 0. */
-static bool infer_listed(InferContext *c, const Array *list, int *rank,
-                         Extent *dims)
+static bool infer_listed(InferContext *c, int index, const char *what,
+                         int *rank, Extent *dims)
 {
-    if (list->rank != 1 || list->dims[0] > MAX_RANK ||
-        dtype_is_float(list->dtype))
+    *rank = infer_extents(c, index, what, MAX_RANK, dims);
+    if (*rank < 0)
+        return false;
+    if (infer_input(c, index)->rank != 1)
         return infer_error(c,
                            "the shape must be a list of at most %d "
                            "integers",
                            MAX_RANK);
-    *rank = (int)list->dims[0];
-    for (int i = 0; i < *rank; i++) {
-        int64_t value = array_get_int(list, i);
-        if (value < 0)
-            return infer_error(c, "the shape holds %lld", (long long)value);
-        dims[i] = extent_const(value);
-    }
+    for (int i = 0; i < *rank; i++)
+        if (extent_is_const(dims[i]) && dims[i].value < 0)
+            return infer_error(c, "the shape holds %lld",
+                               (long long)dims[i].value);
     return true;
 }
 
@@ -382,11 +483,10 @@ static const Array *fill_value(const Node *node)
 
 static bool infer_constant_of_shape(InferContext *c)
 {
-    const Array *shape = infer_constant(c, 0, "shape");
     const Array *value = fill_value(c->node);
     Extent dims[MAX_RANK];
     int rank;
-    if (!shape || !infer_listed(c, shape, &rank, dims))
+    if (!infer_listed(c, 0, "shape", &rank, dims))
         return false;
     if (value && array_count(value) != 1)
         return infer_error(c, "value must hold one element");
@@ -454,10 +554,9 @@ static void define_range(DefineContext *c)
 static bool infer_expand(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0);
-    const Array *shape = infer_constant(c, 1, "shape");
     Extent dims[MAX_RANK];
     int rank;
-    if (!shape || !infer_listed(c, shape, &rank, dims))
+    if (!infer_listed(c, 1, "shape", &rank, dims))
         return false;
     for (int shift = x->rank - rank; shift > 0; shift--) {
         for (int i = rank; i > 0; i--)
@@ -481,10 +580,9 @@ static void define_expand(DefineContext *c)
 static bool infer_tile(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0);
-    const Array *repeats = infer_constant(c, 1, "repeats");
     Extent dims[MAX_RANK];
     int rank;
-    if (!repeats || !infer_listed(c, repeats, &rank, dims))
+    if (!infer_listed(c, 1, "repeats", &rank, dims))
         return false;
     if (rank != x->rank)
         return infer_error(c, "repeats has %d values for rank %d", rank,
@@ -498,6 +596,8 @@ static bool infer_tile(InferContext *c)
 static void define_tile(DefineContext *c)
 {
     const Buffer *x = c->in[0];
+    const Extent *in = c->node->inputs.data[0]->type.dims;
+    const Extent *out = c->node->outputs.data[0]->type.dims;
     const Expr *index[MAX_RANK];
     StageBuilder b;
     stage_begin(&b, c->def, c->out[0]);
@@ -505,9 +605,9 @@ static void define_tile(DefineContext *c)
         index[i] = b.index[i];
         if (x->dims[i] < 2)
             index[i] = expr_int(b.arena, 0);
-        else if (x->dims[i] != c->out[0]->dims[i])
+        else if (!extent_equal(in[i], out[i]))
             index[i] = expr_binary(b.arena, EX_MOD, index[i],
-                                   expr_int(b.arena, x->dims[i]));
+                                   define_extent(c, in[i]));
     }
     stage_end(&b, expr_read(b.arena, x, index));
 }
@@ -526,7 +626,7 @@ static const AttrSpec shape_attrs[] = {
     {"end", ATTR_INT, false}, {"start", ATTR_INT, false}, {0}};
 static const AttrSpec fill_attrs[] = {{"value", ATTR_TENSOR, false}, {0}};
 
-enum { SAME_ELEMENTS = OP_RESHAPE | OP_INJECTIVE };
+enum { SAME_ELEMENTS = OP_RESHAPE | OP_INJECTIVE | OP_RUNTIME_EXTENTS };
 
 #define ROW(field, op_name, least, most, outputs, mask, specs, rule,          \
             definition, rewrite, first)                                       \
@@ -555,17 +655,17 @@ ROW(identity, "Identity", 1, 1, 1,
     infer_like_input, define_reshape, NULL, 14);
 ROW(dropout, "Dropout", 1, 3, 2, OP_IDENTITY | OP_ELEMENTWISE, dropout_attrs,
     infer_dropout, define_dropout, NULL, 13);
-ROW(shape, "Shape", 1, 1, 1, OP_TYPE_ONLY, shape_attrs, infer_shape,
-    define_shape, decompose_shape, 15);
-ROW(size, "Size", 1, 1, 1, OP_TYPE_ONLY, NULL, infer_size, define_size,
-    decompose_shape, 13);
-ROW(constant_of_shape, "ConstantOfShape", 1, 1, 1, 0, fill_attrs,
-    infer_constant_of_shape, define_constant_of_shape, NULL, 9);
+ROW(shape, "Shape", 1, 1, 1, OP_TYPE_ONLY | OP_RUNTIME_EXTENTS, shape_attrs,
+    infer_shape, define_shape, decompose_shape, 15);
+ROW(size, "Size", 1, 1, 1, OP_TYPE_ONLY | OP_RUNTIME_EXTENTS, NULL, infer_size,
+    define_size, decompose_shape, 13);
+ROW(constant_of_shape, "ConstantOfShape", 1, 1, 1, OP_RUNTIME_EXTENTS,
+    fill_attrs, infer_constant_of_shape, define_constant_of_shape, NULL, 9);
 ROW(range, "Range", 3, 3, 1, 0, NULL, infer_range, define_range, NULL, 11);
-ROW(expand, "Expand", 2, 2, 1, OP_INJECTIVE, NULL, infer_expand, define_expand,
-    NULL, 13);
-ROW(tile, "Tile", 2, 2, 1, OP_INJECTIVE, NULL, infer_tile, define_tile, NULL,
-    13);
+ROW(expand, "Expand", 2, 2, 1, OP_INJECTIVE | OP_RUNTIME_EXTENTS, NULL,
+    infer_expand, define_expand, NULL, 13);
+ROW(tile, "Tile", 2, 2, 1, OP_INJECTIVE | OP_RUNTIME_EXTENTS, NULL, infer_tile,
+    define_tile, NULL, 13);
 /* A copy into another memory layout; the layout pass makes these. */
 static const Op row_relayout = {.name = "Relayout",
                                 .domain = "assay",

@@ -93,6 +93,27 @@ static bool infer_node(PassContext *c, Node *node, bool *changed)
     return true;
 }
 
+/* A result that depends on named dimensions no more, such as the batch size
+ * taken from a shape. */
+static bool fold_symbols(Graph *g, Node *node)
+{
+    Tensor *t = node->outputs.data[0];
+    const Array *value[MAX_OP_OUTPUTS] = {NULL};
+
+    if (!t || !t->symbols || node->outputs.count > MAX_OP_OUTPUTS)
+        return false;
+    int64_t count = type_count(&t->type);
+    for (int64_t i = 0; i < count; i++)
+        if (!extent_is_const(t->symbols[i]))
+            return false;
+    Array *array = array_new(g->arena, t->type.dtype, t->type.rank, &count);
+    for (int64_t i = 0; i < count; i++)
+        array_set_int(array, i, t->symbols[i].value);
+    value[0] = array;
+    node_replace_by_constants(g, node, value);
+    return true;
+}
+
 void pass_infer(PassContext *c)
 {
     Graph *g = c->graph;
@@ -109,6 +130,7 @@ void pass_infer(PassContext *c)
             changed = true;
             continue;
         }
+        changed |= fold_symbols(g, node);
         if (!c->evaluate || !is_shape_arithmetic(node))
             continue;
         changed |= node_fold(c, node);

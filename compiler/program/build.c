@@ -25,6 +25,7 @@ typedef struct Builder {
     Map by_hash;    /* kernels */
     Map constants;  /* by value and layout */
     Map names;      /* of constants, to tell copies apart */
+    int extents;    /* the buffer of run-time extents; -1: none yet */
 } Builder;
 
 static int add_buffer(Builder *b, ProgramBuffer buffer)
@@ -219,9 +220,26 @@ static Scheduled *schedule_group(Builder *b, const GroupDefinition *d)
     return known;
 }
 
+/* One for all kernels. */
+static int extents_buffer(Builder *b, const Buffer *param)
+{
+    ProgramBuffer buffer = {.name = "extents",
+                            .kind = PB_EXTENTS,
+                            .dtype = param->dtype,
+                            .rank = param->rank,
+                            .layout = param->layout};
+
+    memcpy(buffer.dims, param->dims, sizeof buffer.dims);
+    if (b->extents < 0)
+        b->extents = add_buffer(b, buffer);
+    return b->extents;
+}
+
 static int argument(Builder *b, const Tensor *t, const Kernel *kernel,
                     const Buffer *param)
 {
+    if (param->is_extents)
+        return extents_buffer(b, param);
     if (!t)
         return workspace_buffer(b, kernel, param, b->p->steps.count);
     if (t->value)
@@ -328,10 +346,7 @@ static bool add_interface(Builder *b)
 
     for (int i = 0; i < g->inputs.count; i++) {
         const Tensor *t = g->inputs.data[i];
-        bool known = t->type.rank >= 0;
-        for (int k = 0; k < t->type.rank; k++)
-            known &= t->type.dims[k].value >= 0;
-        if (known)
+        if (type_is_bounded(&t->type))
             add_tensor_buffer(b, t, PB_INPUT, i);
         else
             ok = diag_error(b->diag,
@@ -355,11 +370,57 @@ static bool add_interface(Builder *b)
     return ok;
 }
 
+static int root_of(const Program *p, int index)
+{
+    while (p->buffers.data[index].alias_of >= 0)
+        index = p->buffers.data[index].alias_of;
+    return index;
+}
+
+/* Shape arithmetic that type inference followed has become part of the
+ * kernels that use it; what nothing reads any more need not run. */
+static void drop_unread_steps(Builder *b)
+{
+    Program *p = b->p;
+    bool *needed = ARENA_ARRAY(b->arena, bool, p->buffers.count + 1);
+    bool *kept = ARENA_ARRAY(b->arena, bool, p->steps.count + 1);
+    int *moved = ARENA_ARRAY(b->arena, int, p->steps.count + 1);
+    int count = 0;
+
+    for (int i = 0; i < p->buffers.count; i++)
+        if (p->buffers.data[i].kind == PB_OUTPUT)
+            needed[root_of(p, i)] = true;
+    for (int s = p->steps.count - 1; s >= 0; s--) {
+        const ProgramStep *step = &p->steps.data[s];
+        const Kernel *k = p->kernels.data[step->kernel].kernel;
+        for (int a = 0; a < step->arg_count; a++)
+            kept[s] |= k->params.data[a]->role == BUF_OUTPUT &&
+                       needed[root_of(p, step->args[a])];
+        for (int a = 0; a < step->arg_count && kept[s]; a++)
+            needed[root_of(p, step->args[a])] = true;
+    }
+    for (int s = 0; s < p->steps.count; s++) {
+        moved[s] = count;
+        if (kept[s])
+            p->steps.data[count++] = p->steps.data[s];
+    }
+    p->steps.count = count;
+    for (int i = 0; i < p->buffers.count; i++)
+        if (p->buffers.data[i].ready_step >= 0)
+            p->buffers.data[i].ready_step =
+                moved[p->buffers.data[i].ready_step];
+}
+
 Program *program_build(Arena *arena, Diag *diag, Graph *g,
                        const Target *target, ScheduleMode mode)
 {
     Program *p = ARENA_NEW(arena, Program);
-    Builder b = {.p = p, .arena = arena, .diag = diag, .g = g, .mode = mode};
+    Builder b = {.p = p,
+                 .arena = arena,
+                 .diag = diag,
+                 .g = g,
+                 .mode = mode,
+                 .extents = -1};
     bool ok = true;
 
     p->arena = arena;
@@ -372,10 +433,15 @@ Program *program_build(Arena *arena, Diag *diag, Graph *g,
     b.buffer_of = ARENA_ARRAY(arena, int, g->next_id + 1);
     for (int i = 0; i <= g->next_id; i++)
         b.buffer_of[i] = -1;
+    graph_find_symbols(g);
+    for (int i = 0; i < g->symbols.count; i++)
+        vec_push(arena, &p->symbols, g->symbols.data[i]);
     if (!add_interface(&b))
         return NULL;
     /* All groups, so that every fault is reported at once. */
     for (int i = 0; i < g->groups.count; i++)
         ok &= build_group(&b, g->groups.data[i]);
+    if (p->symbols.count)
+        drop_unread_steps(&b);
     return ok && !diag->errors.count ? p : NULL;
 }

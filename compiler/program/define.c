@@ -18,6 +18,7 @@ typedef struct Composer {
     const Group *group;
     GroupDefinition *out;
     PtrMap buffers; /* tensor to its buffer */
+    DefineContext context;
     int inputs;
 } Composer;
 
@@ -62,6 +63,9 @@ static Buffer *buffer_for(Composer *c, Tensor *t, const char *name,
         dims[i] = t->type.dims[i].value;
     b = definition_add_buffer(c->out->def, name, role, t->type.dtype,
                               t->type.rank, dims);
+    for (int i = 0; i < t->type.rank; i++)
+        if (!extent_is_const(t->type.dims[i]))
+            b->limit[i] = define_extent(&c->context, t->type.dims[i]);
     b->is_constant = role == BUF_INPUT && t->value;
     ptrmap_set(&c->buffers, t, b);
     if (role != BUF_TEMP)
@@ -69,7 +73,7 @@ static Buffer *buffer_for(Composer *c, Tensor *t, const char *name,
     return b;
 }
 
-static bool has_static_types(Diag *diag, const Node *node)
+static bool has_bounded_types(Diag *diag, const Node *node)
 {
     for (int i = 0; i < node->inputs.count + node->outputs.count; i++) {
         const Tensor *t = i < node->inputs.count
@@ -77,10 +81,7 @@ static bool has_static_types(Diag *diag, const Node *node)
                               : node->outputs.data[i - node->inputs.count];
         if (!t)
             continue;
-        bool known = t->type.rank >= 0;
-        for (int k = 0; k < t->type.rank; k++)
-            known &= t->type.dims[k].value >= 0;
-        if (!known)
+        if (!type_is_bounded(&t->type))
             return diag_error(diag,
                               "%s \"%s\": tensor \"%s\" has an extent without "
                               "an upper bound; give its dimension a value "
@@ -92,7 +93,7 @@ static bool has_static_types(Diag *diag, const Node *node)
 
 static bool add_node(Composer *c, Diag *diag, const Node *node)
 {
-    DefineContext ctx = {.def = c->out->def, .node = node};
+    DefineContext ctx = c->context;
     const int max_in = (int)(sizeof ctx.in / sizeof *ctx.in);
     const int max_out = (int)(sizeof ctx.out / sizeof *ctx.out);
 
@@ -108,7 +109,8 @@ static bool add_node(Composer *c, Diag *diag, const Node *node)
                           "and %d are supported",
                           node->op->name, node->name, node->inputs.count,
                           node->outputs.count, max_in, max_out);
-    if (!has_static_types(diag, node))
+    ctx.node = c->context.node = node;
+    if (!has_bounded_types(diag, node))
         return false;
     for (int i = 0; i < node->inputs.count; i++) {
         Tensor *t = node->inputs.data[i];
@@ -143,6 +145,36 @@ static void mark_reads(PtrMap *seen, PtrMap *used, const Expr *x)
         mark_reads(seen, used, x->outside);
 }
 
+static void mark_limits(PtrMap *seen, PtrMap *used, const Definition *def)
+{
+    for (int i = 0; i < def->buffers.count; i++)
+        for (int d = 0; d < def->buffers.data[i]->rank; d++)
+            if (def->buffers.data[i]->limit[d])
+                mark_reads(seen, used, def->buffers.data[i]->limit[d]);
+}
+
+/* A sum over a whole axis whose end is not known would take in what lies
+ * behind it: a rule that does so must not say that it takes such axes. */
+static void check_reads(const Stage *s, const Expr *x)
+{
+    for (int r = 0; r < s->reduce_count; r++)
+        for (int i = 0; x->kind == EX_READ && i < x->count; i++)
+            if (x->arg[i]->kind == EX_VAR &&
+                x->arg[i]->var == s->reduce[r].var && x->buffer->limit[i] &&
+                !s->reduce[r].limit && !x->outside)
+                die("stage %s reduces over %s, which has no limit, in %s",
+                    s->name, s->reduce[r].var->name, x->buffer->name);
+    for (int i = 0; i < x->count; i++)
+        check_reads(s, x->arg[i]);
+}
+
+static void check_limits(const Definition *def)
+{
+    for (int i = 0; i < def->stages.count; i++)
+        for (int k = 0; k < def->stages.data[i]->value_count; k++)
+            check_reads(def->stages.data[i], def->stages.data[i]->value[k]);
+}
+
 /* Operands that a rule took as numbers (shapes, pads) are no parameters. */
 static void drop_unused(Composer *c)
 {
@@ -153,6 +185,7 @@ static void drop_unused(Composer *c)
     for (int s = 0; s < def->stages.count; s++)
         for (int v = 0; v < def->stages.data[s]->value_count; v++)
             mark_reads(&seen, &used, def->stages.data[s]->value[v]);
+    mark_limits(&seen, &used, def);
     for (int i = 0; i < def->buffers.count; i++) {
         Buffer *b = def->buffers.data[i];
         if (b->role != BUF_INPUT || ptrmap_get(&used, b))
@@ -195,15 +228,25 @@ static const char *group_name(Arena *arena, const Group *group)
     return name;
 }
 
+static bool is_static(const Group *group)
+{
+    for (int i = 0; i < group->nodes.count; i++)
+        if (!node_is_static(group->nodes.data[i]))
+            return false;
+    return true;
+}
+
 bool define_group(Arena *arena, Diag *diag, const Graph *g, const Group *group,
                   GroupDefinition *out)
 {
     Composer c = {.arena = arena, .group = group, .out = out};
     bool ok = true;
 
-    (void)g;
     *out = (GroupDefinition){0};
     out->def = definition_new(arena, group_name(arena, group));
+    c.context = (DefineContext){.def = out->def, .graph = g};
+    if (!is_static(group))
+        c.context.extents = define_extents_buffer(out->def, g);
     for (int i = 0; i < group->nodes.count; i++) {
         ok &= add_node(&c, diag, group->nodes.data[i]);
         if (!out->hint)
@@ -212,6 +255,8 @@ bool define_group(Arena *arena, Diag *diag, const Graph *g, const Group *group,
     ptrmap_free(&c.buffers);
     if (ok)
         drop_unused(&c);
+    if (ok && c.context.extents)
+        check_limits(out->def);
     return ok;
 }
 
@@ -250,7 +295,7 @@ Kernel *define_program(Arena *arena, Diag *diag, const Group *group,
     int kept = 0, at = 0;
 
     *out = (GroupDefinition){0};
-    if (!has_static_types(diag, node))
+    if (!has_bounded_types(diag, node))
         return NULL;
     Kernel *k = op_program(arena, node);
     if (!k) {

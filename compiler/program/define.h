@@ -9,6 +9,7 @@ typedef struct Binding {
     Tensor *tensor;
 } Binding;
 
+/* A buffer `is_extents` of the definition stands for the program's. */
 typedef struct GroupDefinition {
     Definition *def;
     Vec(Binding) bindings; /* inputs and outputs that the kernel touches */

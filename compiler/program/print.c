@@ -2,6 +2,7 @@
  *
  *   program "resnet" target "x86-64-v3" inputs 1 outputs 1 taps 0
  *   memory arena 4096 bound 4096 weights 1024
+ *   dim 1<=T<=256
  *   kernel 0 "conv_1x8x8x8_0a1b2c3d" hash 00000000deadbeef code 0 0
  *     param "in0" in f32[1,3,8,8] [0 2+1+1 3+1+1 1] in_place
  *   buffer 0 "x" input f32[1,3,8,8] [0 1 2 3] bytes 768 offset 0
@@ -17,7 +18,7 @@
 #include "program/program.h"
 
 static const char *const kind_names[] = {"input", "output", "constant",
-                                         "arena"};
+                                         "arena", "extents"};
 static const char *const role_names[] = {"in", "out", "temp"};
 
 static void print_shape(Str *out, DType dtype, int rank, const int64_t *dims,
@@ -82,6 +83,11 @@ void program_print(Str *out, const Program *p)
              "memory arena %" PRId64 " bound %" PRId64 " weights %" PRId64
              "\n",
              p->arena_bytes, p->arena_bound, p->weight_bytes);
+    for (int i = 0; i < p->symbols.count; i++) {
+        str_add(out, "dim ");
+        extent_print(out, p->symbols.data[i]);
+        str_add(out, "\n");
+    }
     for (int i = 0; i < p->kernels.count; i++)
         print_kernel(out, &p->kernels.data[i], i);
     for (int i = 0; i < p->buffers.count; i++)
@@ -291,7 +297,7 @@ static void read_buffer(Reader *r, Program *p)
 
     read_int(r);
     b.name = read_quoted(r);
-    b.kind = (ProgramBufferKind)read_name(r, kind_names, 4, "a buffer kind");
+    b.kind = (ProgramBufferKind)read_name(r, kind_names, 5, "a buffer kind");
     read_shape(r, &b.dtype, &b.rank, b.dims, &b.layout);
     expect(r, "bytes");
     b.bytes = read_int(r);
@@ -306,6 +312,17 @@ static void read_buffer(Reader *r, Program *p)
     expect(r, "alias");
     b.alias_of = (int)read_int(r);
     vec_push(r->arena, &p->buffers, b);
+}
+
+static void read_dim(Reader *r, Program *p)
+{
+    Extent extent;
+
+    skip_blanks(r);
+    if (!extent_parse(r->arena, &r->at, &extent) || !extent.expr)
+        fail(r, "a name with bounds");
+    else
+        vec_push(r->arena, &p->symbols, extent);
 }
 
 static void read_step(Reader *r, Program *p)
@@ -350,7 +367,9 @@ Program *program_parse(Arena *arena, Diag *diag, const char *text)
     expect(&r, "weights");
     p->weight_bytes = read_int(&r);
     while (r.ok) {
-        if (accept_word(&r, "kernel"))
+        if (accept_word(&r, "dim"))
+            read_dim(&r, p);
+        else if (accept_word(&r, "kernel"))
             read_kernel(&r, p);
         else if (accept_word(&r, "buffer"))
             read_buffer(&r, p);

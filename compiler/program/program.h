@@ -10,7 +10,8 @@ typedef enum ProgramBufferKind {
     PB_INPUT,
     PB_OUTPUT,
     PB_CONSTANT, /* offset in the weights blob */
-    PB_ARENA     /* offset in the arena: intermediates and workspace */
+    PB_ARENA,    /* offset in the arena: intermediates and workspace */
+    PB_EXTENTS   /* the numbers that a run gives: Program.symbols */
 } ProgramBufferKind;
 
 typedef struct ProgramBuffer {
@@ -60,6 +61,9 @@ typedef struct Program {
     int64_t arena_bound; /* live-set lower bound over all steps */
     int64_t weight_bytes;
     bool taps; /* every tensor keeps its own storage, for comparison */
+    /* Dimensions that are known at run time only, each a name with bounds.
+     * Buffers have the upper bounds. */
+    Vec(Extent) symbols;
 } Program;
 
 /* Groups (or single nodes) to kernels: builds each group's definition,

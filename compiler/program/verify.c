@@ -66,6 +66,11 @@ static void check_buffer(const Program *p, int at)
                 (long long)b->offset, count);
         break;
     }
+    case PB_EXTENTS:
+        if (b->rank != 1 || b->dims[0] != p->symbols.count)
+            die("program buffer \"%s\" is not for %d dimensions", b->name,
+                p->symbols.count);
+        break;
     case PB_CONSTANT:
     case PB_ARENA: {
         int64_t end = b->kind == PB_ARENA ? p->arena_bytes : p->weight_bytes;

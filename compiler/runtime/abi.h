@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 
-#define ASSAY_ABI_VERSION 3
+#define ASSAY_ABI_VERSION 4
 
 /* A piece of a parallel loop: iterations begin to end - 1. */
 typedef void (*AssayTask)(void *context, int64_t begin, int64_t end);
@@ -32,6 +32,10 @@ typedef struct AssayRun {
     /* Called before and after each step when not NULL (profiling, taps). */
     void (*on_step)(void *user, int32_t step, int32_t is_end);
     void *user;
+    /* The dimensions that are known at run time only, in the order of the
+     * manifest's `dims`; NULL where there are none. Inputs and outputs of such
+     * extents lie in storage of their upper bounds, with its strides. */
+    int64_t *extents;
 } AssayRun;
 
 /* Exported by every artifact. Each kernel is a function

@@ -1,12 +1,15 @@
 /* A runner for targets without an operating system's loader: linked
  * statically with model.a, it runs the model once, on one thread.
  *
- *     PROGRAM FACTS WEIGHTS ARENA_BYTES INPUTS INPUT... (OUTPUT BYTES)...
+ *     PROGRAM FACTS WEIGHTS ARENA_BYTES DIMS INPUTS INPUT...
+ *             (OUTPUT BYTES)...
  *
  * FACTS are those of the manifest that the other arguments come from, in
- * hexadecimal; they must be the code's. INPUTS counts the raw input files;
- * each output goes to a raw file. Runs twice, the second time on an arena full
- * of ones, and reports as JSON whether both gave the same. */
+ * hexadecimal; they must be the code's. DIMS are the dimensions of the run,
+ * separated by commas; values lie in storage of the upper bounds. INPUTS
+ * counts the raw input files; each output goes to a raw file. Runs twice, the
+ * second time on an arena full of ones, and reports as JSON whether both gave
+ * the same. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +20,7 @@ extern const int32_t assay_model_abi;
 extern const uint64_t assay_model_facts[ASSAY_FACT_COUNT];
 void assay_model_run(const AssayRun *run);
 
-enum { MAX_VALUES = 256 };
+enum { MAX_VALUES = 256, MAX_EXTENTS = 64 };
 
 static void fail(const char *what)
 {
@@ -65,9 +68,22 @@ static int has_facts(const char *text)
     return !strcmp(own, text);
 }
 
+static void read_extents(const char *text, int64_t *extents)
+{
+    for (int i = 0; *text; i++) {
+        char *end;
+        if (i == MAX_EXTENTS)
+            fail("too many dimensions");
+        extents[i] = strtoll(text, &end, 10);
+        if (end == text || (*end && *end != ','))
+            fail("the dimensions are no numbers");
+        text = *end ? end + 1 : end;
+    }
+}
+
 int main(int argc, char **argv)
 {
-    if (argc < 5 || assay_model_abi != ASSAY_ABI_VERSION)
+    if (argc < 6 || assay_model_abi != ASSAY_ABI_VERSION)
         fail("wrong arguments or ABI version");
     if (!has_facts(argv[1]))
         fail("damaged file: the manifest is not of this code; compile the "
@@ -75,7 +91,12 @@ int main(int argc, char **argv)
     /* What follows is counted from the next argument. */
     argv++;
     argc--;
+    const char *weights = read_all(argv[1]);
     size_t arena_bytes = (size_t)strtoull(argv[2], NULL, 10);
+    int64_t extents[MAX_EXTENTS];
+    read_extents(argv[3], extents);
+    argv++;
+    argc--;
     int inputs = atoi(argv[3]), outputs = (argc - 4 - inputs) / 2;
     if (inputs < 0 || inputs > MAX_VALUES || outputs < 1 ||
         outputs > MAX_VALUES || 4 + inputs + 2 * outputs != argc)
@@ -91,9 +112,10 @@ int main(int argc, char **argv)
     }
     AssayRun run = {.inputs = in,
                     .outputs = first,
-                    .weights = read_all(argv[1]),
+                    .weights = weights,
                     .arena = allocate(arena_bytes),
-                    .parallel_for = serial_for};
+                    .parallel_for = serial_for,
+                    .extents = extents};
     assay_model_run(&run);
     memset(run.arena, 0xff, arena_bytes);
     run.outputs = out;

@@ -22,24 +22,43 @@ void facts_add_number(Facts *facts, Fact fact, int64_t number)
     *item = hash_bytes(&number, sizeof number, *item);
 }
 
+static void add_text(Facts *facts, Fact fact, const Str *text)
+{
+    uint64_t *item = &facts->item[fact];
+    *item = hash_bytes(str_text(text), text->length, *item);
+}
+
+void facts_add_dim(Facts *facts, Extent name)
+{
+    Str text = {0};
+    extent_print(&text, name);
+    add_text(facts, FACT_INPUTS, &text);
+    str_free(&text);
+}
+
 void facts_add_value(Facts *facts, Fact fact, DType dtype, int rank,
-                     const int64_t *dims)
+                     const int64_t *dims, const Extent *extents)
 {
     facts_add_number(facts, fact, dtype);
     facts_add_number(facts, fact, rank);
     for (int i = 0; i < rank; i++)
         facts_add_number(facts, fact, dims[i]);
+    for (int i = 0; extents && i < rank; i++) {
+        Str text = {0};
+        extent_print_plain(&text, extents[i]);
+        add_text(facts, fact, &text);
+        str_free(&text);
+    }
 }
 
 void facts_add_tensor(Facts *facts, DType dtype, int rank, const int64_t *dims,
-                      const Layout *layout, int64_t offset, int64_t bytes,
-                      int step)
+                      const Extent *extents, const Layout *layout,
+                      int64_t offset, int64_t bytes, int step)
 {
     Str text = {0};
-    facts_add_value(facts, FACT_TENSORS, dtype, rank, dims);
+    facts_add_value(facts, FACT_TENSORS, dtype, rank, dims, extents);
     layout_print(&text, layout);
-    uint64_t *item = &facts->item[FACT_TENSORS];
-    *item = hash_bytes(str_text(&text), text.length, *item);
+    add_text(facts, FACT_TENSORS, &text);
     str_free(&text);
     facts_add_number(facts, FACT_TENSORS, offset);
     facts_add_number(facts, FACT_TENSORS, bytes);

@@ -10,6 +10,7 @@
 
 #include "base/layout.h"
 #include "base/str.h"
+#include "graph/extent.h"
 #include "runtime/abi.h"
 
 /* In the order of assay_model_facts. */
@@ -31,10 +32,13 @@ typedef struct Facts {
 const char *fact_name(Fact fact);
 /* Each adds one item to a field, in the manifest's order. */
 void facts_add_number(Facts *facts, Fact fact, int64_t number);
+/* `extents` is NULL where all dims are numbers. */
 void facts_add_value(Facts *facts, Fact fact, DType dtype, int rank,
-                     const int64_t *dims);
+                     const int64_t *dims, const Extent *extents);
 void facts_add_tensor(Facts *facts, DType dtype, int rank, const int64_t *dims,
-                      const Layout *layout, int64_t offset, int64_t bytes,
-                      int step);
+                      const Extent *extents, const Layout *layout,
+                      int64_t offset, int64_t bytes, int step);
+/* The bounds of a name; belongs to the inputs. */
+void facts_add_dim(Facts *facts, Extent name);
 
 #endif

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "runtime/dims.h"
 #include "runtime/manifest.h"
 #include "runtime/pool.h"
 #include "targets/cpu.h"
@@ -29,6 +30,9 @@ struct Artifact {
     void *code;
     AssayModelRun run;
     AssayRun call;
+    /* Where a value has extents that a run chooses: storage for the kernels
+     * to see, NULL for others; and the pointers of one run. */
+    void **staged_in, **staged_out, **in, **out;
     Pool *pool;
     bool owns_pool;
 };
@@ -181,6 +185,41 @@ static AssayStatus allocate_arena(Artifact *a, AssayError *error)
     return ASSAY_OK;
 }
 
+/* Storage for what the kernels see; zeroed, as it is read nowhere else. */
+static bool stage(Artifact *a, const ArtifactValue *values, int count,
+                  void ***staged, void ***pointers)
+{
+    *staged = ARENA_ARRAY(a->memory, void *, count + 1);
+    *pointers = ARENA_ARRAY(a->memory, void *, count + 1);
+    for (int i = 0; i < count; i++) {
+        size_t bytes = (size_t)values[i].bytes;
+        if (!values[i].extents)
+            continue;
+        void *data = aligned_alloc(64, (bytes + 63) / 64 * 64 + 64);
+        if (!data)
+            return false;
+        memset(data, 0, bytes);
+        (*staged)[i] = data;
+    }
+    return true;
+}
+
+static AssayStatus prepare_dims(Artifact *a, AssayError *error)
+{
+    const ArtifactInfo *info = &a->manifest.info;
+    if (!info->dim_count)
+        return ASSAY_OK;
+    a->call.extents = ARENA_ARRAY(a->memory, int64_t, info->dim_count);
+    for (int i = 0; i < info->dim_count; i++)
+        a->call.extents[i] = info->dims[i].value;
+    if (!stage(a, info->inputs, info->input_count, &a->staged_in, &a->in) ||
+        !stage(a, info->outputs, info->output_count, &a->staged_out, &a->out))
+        return error_set(error, ASSAY_NO_MEMORY,
+                         "no memory for the inputs and outputs of the "
+                         "largest dimensions");
+    return ASSAY_OK;
+}
+
 static AssayStatus load(Artifact *a, const char *dir,
                         const LoadOptions *options, AssayError *error)
 {
@@ -203,6 +242,8 @@ static AssayStatus load(Artifact *a, const char *dir,
     status = load_code(a, dir, options, error);
     if (status == ASSAY_OK)
         status = allocate_arena(a, error);
+    if (status == ASSAY_OK)
+        status = prepare_dims(a, error);
     if (status != ASSAY_OK)
         return status;
     a->owns_pool = !options->pool;
@@ -240,6 +281,11 @@ void artifact_free(Artifact *a)
         pool_free(a->pool);
     if (a->code)
         dlclose(a->code);
+    const ArtifactInfo *info = &a->manifest.info;
+    for (int i = 0; a->staged_in && i < info->input_count; i++)
+        free(a->staged_in[i]);
+    for (int i = 0; a->staged_out && i < info->output_count; i++)
+        free(a->staged_out[i]);
     unmap(&a->arena_map);
     unmap(&a->weights);
     arena_free(a->memory);
@@ -266,8 +312,67 @@ void artifact_on_step(Artifact *a,
     a->call.user = user;
 }
 
+AssayStatus artifact_set_dims(Artifact *a, const int64_t *values,
+                              AssayError *error)
+{
+    const ArtifactInfo *info = &a->manifest.info;
+    *error = (AssayError){0};
+    for (int i = 0; i < info->dim_count; i++) {
+        Extent dim = info->dims[i];
+        if (values[i] < extent_lower(dim) || values[i] > dim.value)
+            return error_set(error, ASSAY_BAD_SHAPE,
+                             "the dimension %s is compiled for %lld to %lld, "
+                             "not for %lld",
+                             dim.expr->name, (long long)extent_lower(dim),
+                             (long long)dim.value, (long long)values[i]);
+    }
+    for (int i = 0; i < info->dim_count; i++)
+        a->call.extents[i] = values[i];
+    return ASSAY_OK;
+}
+
+void artifact_dims(const Artifact *a, const ArtifactValue *v, int64_t *actual)
+{
+    artifact_extents(&a->manifest.info, a->call.extents, v->rank, v->dims,
+                     v->extents, actual);
+}
+
+static void run_staged(Artifact *a, const void *const *inputs,
+                       void *const *outputs)
+{
+    const ArtifactInfo *info = &a->manifest.info;
+    int64_t actual[MAX_RANK];
+    for (int i = 0; i < info->input_count; i++) {
+        const ArtifactValue *v = &info->inputs[i];
+        a->in[i] = (void *)(uintptr_t)inputs[i];
+        if (!a->staged_in[i])
+            continue;
+        artifact_dims(a, v, actual);
+        dims_spread(v->rank, v->dims, actual, dtype_size(v->dtype), inputs[i],
+                    a->staged_in[i]);
+        a->in[i] = a->staged_in[i];
+    }
+    for (int i = 0; i < info->output_count; i++)
+        a->out[i] = a->staged_out[i] ? a->staged_out[i] : outputs[i];
+    a->call.inputs = a->in;
+    a->call.outputs = a->out;
+    a->run(&a->call);
+    for (int i = 0; i < info->output_count; i++) {
+        const ArtifactValue *v = &info->outputs[i];
+        if (!a->staged_out[i])
+            continue;
+        artifact_dims(a, v, actual);
+        dims_gather(v->rank, v->dims, actual, dtype_size(v->dtype),
+                    a->staged_out[i], outputs[i]);
+    }
+}
+
 void artifact_run(Artifact *a, const void *const *inputs, void *const *outputs)
 {
+    if (a->manifest.info.dim_count) {
+        run_staged(a, inputs, outputs);
+        return;
+    }
     /* The interface says that inputs are not written to; its type predates
      * const because generated code passes all arguments in one list. */
     a->call.inputs = (void *const *)(uintptr_t)inputs;
@@ -278,7 +383,18 @@ void artifact_run(Artifact *a, const void *const *inputs, void *const *outputs)
 void artifact_tap(const Artifact *a, const ArtifactTensor *tensor,
                   Array *array)
 {
-    layout_unpack(&tensor->layout, a->call.arena + tensor->offset, array);
+    const char *data = a->call.arena + tensor->offset;
+    if (!tensor->extents) {
+        layout_unpack(&tensor->layout, data, array);
+        return;
+    }
+    Arena *scratch = arena_new();
+    Array *whole =
+        array_new(scratch, tensor->dtype, tensor->rank, tensor->dims);
+    layout_unpack(&tensor->layout, data, whole);
+    dims_gather(tensor->rank, tensor->dims, array->dims,
+                dtype_size(tensor->dtype), whole->data, array->data);
+    arena_free(scratch);
 }
 
 void artifact_fill_arena(Artifact *a, int byte)

@@ -34,6 +34,7 @@ const char *status_text(AssayStatus status)
         [ASSAY_DAMAGED] = "damaged file",
         [ASSAY_BAD_CODE] = "bad code",
         [ASSAY_NO_MEMORY] = "out of memory",
+        [ASSAY_BAD_SHAPE] = "wrong shape",
     };
     return status >= 0 && status < ASSAY_STATUS_COUNT ? text[status] : "?";
 }
@@ -41,6 +42,7 @@ const char *status_text(AssayStatus status)
 /* Reading stops doing anything once `error` is set, so that the code below
  * lists fields instead of checking each. */
 typedef struct Reader {
+    const ArtifactInfo *info; /* for its dims */
     Arena *arena;
     const char *path;
     AssayError *error;
@@ -116,10 +118,23 @@ static const char *const *get_texts(Reader *r, const json_t *object,
     return texts;
 }
 
+/* An expression of the manifest's names, with their bounds. */
+static bool get_extent(Reader *r, const json_t *item, Extent *extent)
+{
+    const char *text = json_string_value(item);
+    if (!text || !extent_parse(r->arena, &text, extent) || *text)
+        return false;
+    *extent =
+        extent_rebind(r->arena, *extent, r->info->dims, r->info->dim_count);
+    return !extent_is_const(*extent);
+}
+
 /* dtype, dims; returns the number of bytes of the row-major array. */
 static int64_t get_type(Reader *r, const json_t *object, DType *dtype,
-                        int *rank, int64_t *dims)
+                        int *rank, int64_t *dims, const Extent **extents)
 {
+    Extent found[MAX_RANK];
+    bool is_static = true;
     *dtype = dtype_parse(get_text(r, object, "dtype"));
     if (*dtype == DT_INVALID)
         fault(r, "dtype", "is no element type");
@@ -134,11 +149,19 @@ static int64_t get_type(Reader *r, const json_t *object, DType *dtype,
     for (int i = 0; i < count; i++) {
         const json_t *item = json_array_get(list, (size_t)i);
         dims[i] = json_is_integer(item) ? json_integer_value(item) : -1;
+        found[i] = extent_const(dims[i]);
+        if (json_is_string(item) && get_extent(r, item, &found[i])) {
+            dims[i] = found[i].value;
+            is_static = false;
+        }
         if (dims[i] < 0 || __builtin_mul_overflow(bytes, dims[i], &bytes)) {
             fault(r, "dims", "holds something that is no extent");
             dims[i] = bytes = 0;
         }
     }
+    *extents =
+        is_static ? NULL
+                  : arena_copy(r->arena, found, (size_t)count * sizeof *found);
     return bytes;
 }
 
@@ -159,6 +182,30 @@ static ManifestFile get_file(Reader *r, const json_t *files, const char *field)
     return file;
 }
 
+/* The list is there only where there is something in it. */
+static void get_dims(Reader *r, const json_t *root, ArtifactInfo *info)
+{
+    if (!json_object_get(root, "dims"))
+        return;
+    const json_t *list = get_list(r, root, "dims", &info->dim_count);
+    Extent *dims = ARENA_ARRAY(r->arena, Extent, info->dim_count + 1);
+    if (info->dim_count > MAX_DIMS) {
+        fault(r, "dims", "has too many entries");
+        info->dim_count = 0;
+    }
+    for (int i = 0; i < info->dim_count; i++) {
+        const json_t *item = json_array_get(list, (size_t)i);
+        const char *name = get_text(r, item, "name");
+        int64_t lower = get_int(r, item, "lower");
+        int64_t upper = get_int(r, item, "upper");
+        if (upper < lower || !*name)
+            fault(r, "dims", "holds bounds in the wrong order");
+        dims[i] = extent_ranged(r->arena, name, lower, upper);
+    }
+    info->dims = dims;
+    r->info = info;
+}
+
 static const ArtifactValue *get_values(Reader *r, const json_t *root,
                                        const char *field, int *count)
 {
@@ -168,7 +215,8 @@ static const ArtifactValue *get_values(Reader *r, const json_t *root,
         const json_t *item = json_array_get(list, (size_t)i);
         ArtifactValue *v = &values[i];
         v->name = get_text(r, item, "name");
-        v->bytes = get_type(r, item, &v->dtype, &v->rank, v->dims);
+        v->bytes =
+            get_type(r, item, &v->dtype, &v->rank, v->dims, &v->extents);
     }
     return values;
 }
@@ -183,7 +231,7 @@ static void get_tensors(Reader *r, const json_t *root, ArtifactInfo *info)
         ArtifactTensor *t = &tensors[i];
         t->name = get_text(r, item, "name");
         t->sources = get_texts(r, item, "sources");
-        get_type(r, item, &t->dtype, &t->rank, t->dims);
+        get_type(r, item, &t->dtype, &t->rank, t->dims, &t->extents);
         const char *text = get_text(r, item, "layout");
         if (!layout_parse(&text, t->rank, &t->layout) || *text)
             fault(r, "layout", "is no layout");
@@ -273,6 +321,7 @@ static AssayStatus read_fields(Reader *r, const json_t *root, Manifest *m)
     info->arena_bytes = get_int(r, root, "arena_bytes");
     info->arena_bound = get_int(r, root, "arena_bound");
     info->weight_bytes = get_int(r, root, "weight_bytes");
+    get_dims(r, root, info);
     info->inputs = get_values(r, root, "inputs", &info->input_count);
     info->outputs = get_values(r, root, "outputs", &info->output_count);
     if (r->error->status == ASSAY_OK)
@@ -299,7 +348,8 @@ AssayStatus manifest_read(Arena *arena, const char *dir, Manifest *manifest,
         return error_set(error, ASSAY_BAD_MANIFEST,
                          "%s:%d: %s; compile the model again", path,
                          fault_at.line, fault_at.text);
-    Reader reader = {arena, path, error};
+    Reader reader = {
+        .info = &manifest->info, .arena = arena, .path = path, .error = error};
     AssayStatus status = read_fields(&reader, root, manifest);
     json_decref(root);
     return status;
@@ -310,20 +360,24 @@ Facts manifest_facts(const ArtifactInfo *info)
     Facts facts = {0};
     facts_add_number(&facts, FACT_ARENA_BYTES, info->arena_bytes);
     facts_add_number(&facts, FACT_WEIGHT_BYTES, info->weight_bytes);
+    for (int i = 0; i < info->dim_count; i++)
+        facts_add_dim(&facts, info->dims[i]);
     for (int i = 0; i < info->input_count; i++) {
         const ArtifactValue *v = &info->inputs[i];
-        facts_add_value(&facts, FACT_INPUTS, v->dtype, v->rank, v->dims);
+        facts_add_value(&facts, FACT_INPUTS, v->dtype, v->rank, v->dims,
+                        v->extents);
     }
     for (int i = 0; i < info->output_count; i++) {
         const ArtifactValue *v = &info->outputs[i];
-        facts_add_value(&facts, FACT_OUTPUTS, v->dtype, v->rank, v->dims);
+        facts_add_value(&facts, FACT_OUTPUTS, v->dtype, v->rank, v->dims,
+                        v->extents);
     }
     for (int i = 0; i < info->step_count; i++)
         facts_add_number(&facts, FACT_STEPS, info->steps[i].kernel_index);
     for (int i = 0; i < info->tensor_count; i++) {
         const ArtifactTensor *t = &info->tensors[i];
-        facts_add_tensor(&facts, t->dtype, t->rank, t->dims, &t->layout,
-                         t->offset, t->bytes, t->step);
+        facts_add_tensor(&facts, t->dtype, t->rank, t->dims, t->extents,
+                         &t->layout, t->offset, t->bytes, t->step);
     }
     return facts;
 }

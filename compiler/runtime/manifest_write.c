@@ -41,11 +41,34 @@ static json_t *text_json(const char *text)
     return value;
 }
 
-static json_t *dims_json(int rank, const int64_t *dims)
+/* Numbers, or expressions of the names among `dims`, as text. */
+static json_t *dims_json(const ProgramBuffer *b)
+{
+    const Extent *extents = program_extents(b);
+    json_t *list = json_array();
+    for (int i = 0; i < b->rank; i++) {
+        Str text = {0};
+        if (extents && !extent_is_const(extents[i])) {
+            extent_print_plain(&text, extents[i]);
+            json_array_append_new(list, text_json(str_text(&text)));
+        } else {
+            json_array_append_new(list, json_integer(b->dims[i]));
+        }
+        str_free(&text);
+    }
+    return list;
+}
+
+static json_t *symbols_json(const Program *program)
 {
     json_t *list = json_array();
-    for (int i = 0; i < rank; i++)
-        json_array_append_new(list, json_integer(dims[i]));
+    for (int i = 0; i < program->symbols.count; i++) {
+        Extent e = program->symbols.data[i];
+        json_array_append_new(list, json_pack("{s:o, s:I, s:I}", "name",
+                                              text_json(e.expr->name), "lower",
+                                              (json_int_t)extent_lower(e),
+                                              "upper", (json_int_t)e.value));
+    }
     return list;
 }
 
@@ -80,8 +103,7 @@ static json_t *file_json(Diag *diag, Arena *arena, const char *dir,
 static json_t *value_json(const ProgramBuffer *b)
 {
     return json_pack("{s:o, s:s, s:o}", "name", text_json(b->name), "dtype",
-                     dtype_name(b->dtype), "dims",
-                     dims_json(b->rank, b->dims));
+                     dtype_name(b->dtype), "dims", dims_json(b));
 }
 
 /* Inputs or outputs in the order of their numbers. */
@@ -220,6 +242,8 @@ static json_t *manifest_json(Diag *diag, const Program *program,
     json_object_set_new(root, "high_water", high_water_json(program));
     json_object_set_new(root, "weight_bytes",
                         json_integer(program->weight_bytes));
+    if (program->symbols.count)
+        json_object_set_new(root, "dims", symbols_json(program));
     json_object_set_new(root, "inputs",
                         values_json(program, PB_INPUT, program->input_count));
     json_object_set_new(

@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/layout.h"
+#include "graph/extent.h"
 #include "runtime/pool.h"
 
 typedef enum AssayStatus {
@@ -21,6 +22,7 @@ typedef enum AssayStatus {
     ASSAY_DAMAGED,       /* size or checksum of a file is wrong */
     ASSAY_BAD_CODE,      /* the shared object does not load */
     ASSAY_NO_MEMORY,
+    ASSAY_BAD_SHAPE, /* an array that the model does not take */
     ASSAY_STATUS_COUNT
 } AssayStatus;
 
@@ -41,13 +43,16 @@ typedef struct LoadOptions {
     bool skip_checksums; /* sizes are still checked */
 } LoadOptions;
 
-/* An input or output: a row-major array of a fixed shape. */
+/* An input or output: a row-major array. `dims` and `bytes` are the most that
+ * it can be; where `extents` is not NULL, artifact_dims says what it is with
+ * the dimensions that are set. */
 typedef struct ArtifactValue {
     const char *name;
     DType dtype;
     int rank;
     int64_t dims[MAX_RANK];
     int64_t bytes;
+    const Extent *extents; /* of `rank` axes; NULL: all are numbers */
 } ArtifactValue;
 
 /* Where a tensor inside the model lies, for comparison by layer. Its
@@ -60,9 +65,10 @@ typedef struct ArtifactTensor {
     int rank;
     int64_t dims[MAX_RANK];
     Layout layout;
-    int64_t offset; /* in the arena */
-    int64_t bytes;  /* of storage */
-    int step;       /* that writes it */
+    int64_t offset;        /* in the arena */
+    int64_t bytes;         /* of storage */
+    int step;              /* that writes it */
+    const Extent *extents; /* as ArtifactValue.extents */
 } ArtifactTensor;
 
 typedef struct ArtifactStep {
@@ -80,10 +86,16 @@ typedef struct ArtifactKernel {
     double flops, bytes;
 } ArtifactKernel;
 
+/* Dimensions that a run may choose, at most. */
+enum { MAX_DIMS = 64 };
+
 typedef struct ArtifactInfo {
     const char *model, *target;
     int64_t arena_bytes, arena_bound, weight_bytes;
     bool taps;
+    /* Names with their bounds: what a run may choose. */
+    const Extent *dims;
+    int dim_count;
     int input_count, output_count, tensor_count, step_count, kernel_count;
     const ArtifactValue *inputs, *outputs;
     const ArtifactTensor *tensors;
@@ -107,12 +119,30 @@ void artifact_on_step(Artifact *artifact,
                       void (*on_step)(void *user, int32_t step,
                                       int32_t is_end),
                       void *user);
+/* The dimensions of the next runs, in the order of info->dims; within their
+ * bounds. At their upper bounds after loading. */
+AssayStatus artifact_set_dims(Artifact *artifact, const int64_t *values,
+                              AssayError *error);
+/* The dimensions that inputs of these shapes have: shapes[i] has the extents
+ * of input i, or is NULL for one that takes what the others say. `values` has
+ * room for info->dim_count; what no input says is left alone. */
+AssayStatus artifact_find_dims(const ArtifactInfo *info,
+                               const int64_t *const *shapes, int64_t *values,
+                               AssayError *error);
+/* The extents that a value or tensor has with these dimensions. */
+void artifact_extents(const ArtifactInfo *info, const int64_t *values,
+                      int rank, const int64_t *dims, const Extent *extents,
+                      int64_t *actual);
+/* Those of the artifact's next (for an output, of its last) run. */
+void artifact_dims(const Artifact *artifact, const ArtifactValue *value,
+                   int64_t *actual);
 /* inputs[i] and outputs[i] are row-major arrays of info->inputs[i].bytes
- * and info->outputs[i].bytes, 64-byte aligned for the best speed. */
+ * and info->outputs[i].bytes, 64-byte aligned for the best speed; fewer where
+ * the dimensions are smaller: the arrays have no gaps. */
 void artifact_run(Artifact *artifact, const void *const *inputs,
                   void *const *outputs);
 /* Copies a tensor out of the arena into row-major order. `array` has its
- * type and shape. */
+ * type and shape, with the dimensions of the last run. */
 void artifact_tap(const Artifact *artifact, const ArtifactTensor *tensor,
                   Array *array);
 /* Fills the arena with a byte: a model that depends on what an earlier run

@@ -31,6 +31,21 @@ static bool is_var(const Expr *x, const Var *var)
     return x->kind == EX_VAR && x->var == var;
 }
 
+/* A limit of the inner axis would leave gaps between its rows; where the
+ * outer axis is one row there are none. */
+static bool can_join(int64_t outer, const Expr *inner_limit)
+{
+    return !inner_limit || outer == 1;
+}
+
+static const Expr *joined_limit(Arena *a, const Expr *outer,
+                                const Expr *inner_limit, int64_t inner)
+{
+    return inner_limit ? inner_limit
+           : outer     ? expr_mul_int(a, outer, inner)
+                       : NULL;
+}
+
 /* Both axes must appear as neighbouring plain indices or not at all. */
 static bool can_collapse(Collapse *c, const Expr *x)
 {
@@ -138,6 +153,7 @@ bool schedule_collapse(Schedule *s, const char *outer, const char *inner)
             all.inner = stage->axis[d + 1].var;
             all.extent = stage->axis[d + 1].extent;
             rank = stage->axis_count;
+            ok = can_join(stage->axis[d].extent, stage->axis[d + 1].limit);
             for (int k = 0; k < stage->value_count && ok; k++)
                 ok = note_buffer(&all, stage->out[k], d) &&
                      can_collapse(&all, stage->value[k]);
@@ -150,7 +166,10 @@ bool schedule_collapse(Schedule *s, const char *outer, const char *inner)
         vec_push(s->arena, &plans, all);
     }
     for (int i = 0; i < all.count; i++)
-        if (all.place[i] >= 0 && !is_plain(all.buffer[i], all.place[i]))
+        if (all.place[i] >= 0 &&
+            (!is_plain(all.buffer[i], all.place[i]) ||
+             !can_join(all.buffer[i]->dims[all.place[i]],
+                       all.buffer[i]->limit[all.place[i] + 1])))
             return diag_error(s->diag,
                               "schedule of %s: %s and %s are not adjacent "
                               "in %s",
@@ -162,9 +181,13 @@ bool schedule_collapse(Schedule *s, const char *outer, const char *inner)
         int d = all.place[i];
         if (d < 0)
             continue;
+        b->limit[d] = joined_limit(s->arena, b->limit[d], b->limit[d + 1],
+                                   b->dims[d + 1]);
         b->dims[d] *= b->dims[d + 1];
-        for (int k = d + 1; k + 1 < b->rank; k++)
+        for (int k = d + 1; k + 1 < b->rank; k++) {
             b->dims[k] = b->dims[k + 1];
+            b->limit[k] = b->limit[k + 1];
+        }
         b->rank--;
         join_layout(&b->layout, d);
     }
@@ -183,11 +206,15 @@ bool schedule_collapse(Schedule *s, const char *outer, const char *inner)
         while (stage->axis[d].var != c->outer)
             d++;
         LoopAxis *root = st->roots.data[d];
+        root->limit =
+            joined_limit(s->arena, root->limit, stage->axis[d + 1].limit,
+                         stage->axis[d + 1].extent);
         root->extent *= stage->axis[d + 1].extent;
         root->name = joined->name;
         root->root = joined;
         stage->axis[d].var = joined;
         stage->axis[d].extent = root->extent;
+        stage->axis[d].limit = root->limit;
         for (int k = d + 1; k + 1 < stage->axis_count; k++)
             stage->axis[k] = stage->axis[k + 1];
         stage->axis_count--;
@@ -216,6 +243,7 @@ bool schedule_cache(Schedule *s, const char *stage)
     Buffer *temp =
         definition_add_buffer(s->def, arena_printf(s->arena, "%s_acc", stage),
                               BUF_TEMP, out->dtype, out->rank, out->dims);
+    memcpy(temp->limit, out->limit, sizeof temp->limit);
     copy->name = temp->name;
     copy->out[0] = temp;
     const Expr *index[MAX_RANK];
@@ -253,6 +281,7 @@ bool schedule_cache_read(Schedule *s, const char *stage, const char *buffer)
     Buffer *temp = definition_add_buffer(
         s->def, arena_printf(s->arena, "%s_cached", buffer), BUF_TEMP,
         from->dtype, from->rank, from->dims);
+    memcpy(temp->limit, from->limit, sizeof temp->limit);
     StageBuilder b;
     stage_begin(&b, s->def, temp);
     stage_end(&b, expr_read(s->arena, from, b.index));

@@ -80,11 +80,12 @@ static const Expr *lower_read(Lower *lw, const Buffer *b,
     TempInstance *t = find_temp(lw, b);
     for (int i = 0; outside && i < b->rank; i++) {
         Interval range = interval_of(&lw->ranges, at[i]);
-        if (!t && is_in_border(b, i, range, outside))
+        if (!t && !b->limit[i] && is_in_border(b, i, range, outside))
             continue;
         const Expr *low = expr_binary(a, EX_LE, expr_int(a, 0), at[i]);
-        const Expr *high =
-            expr_binary(a, EX_LT, at[i], expr_int(a, b->dims[i]));
+        const Expr *extent = b->limit[i] ? lower_limit(lw, b->limit[i])
+                                         : expr_int(a, b->dims[i]);
+        const Expr *high = expr_binary(a, EX_LT, at[i], extent);
         inside =
             expr_binary(a, EX_AND, inside, simplify_cond(&lw->ranges, low));
         inside =
@@ -179,6 +180,15 @@ static const Expr *lower_value(Lower *lw, Instance *in, const Expr *x)
     PtrMap memo = {0};
     ValueMap map = {.in = in};
     const Expr *result = lower_expr(lw, &map, &memo, x);
+    ptrmap_free(&memo);
+    return result;
+}
+
+const Expr *lower_limit(Lower *lw, const Expr *limit)
+{
+    PtrMap memo = {0};
+    ValueMap map = {0};
+    const Expr *result = lower_expr(lw, &map, &memo, limit);
     ptrmap_free(&memo);
     return result;
 }
@@ -321,22 +331,29 @@ static void prefetch(Lower *lw, Instance *in, int leaf, Stmt *block)
 
 static Stmt *nest(Lower *lw, Instance *in, int leaf);
 
-/* A loop over `axis` of `count` iterations around the rest of the nest. */
+/* A loop over `axis` of `count` iterations (or as many as `limit` says, where
+ * it is not NULL) around the rest of the nest. */
 static Stmt *loop(Lower *lw, Instance *in, int leaf, int64_t count,
-                  Stmt *(*inside)(Lower *, Instance *, int))
+                  const Expr *limit, Stmt *(*inside)(Lower *, Instance *, int))
 {
+    Arena *a = lw->arena;
     LoopAxis *axis = in->st->leaves.data[leaf];
     if (count == 1) {
-        axis_bind(in, axis, expr_int(lw->arena, 0));
+        axis_bind(in, axis, expr_int(a, 0));
         Stmt *s = inside(lw, in, leaf);
         axis_unbind(in, axis);
-        return s;
+        if (!limit)
+            return s;
+        return stmt_if(a, expr_binary(a, EX_LT, expr_int(a, 0), limit), s);
     }
     const Var *var = fresh_var(lw, axis->name);
     vec_push(lw->arena, &lw->ranges.vars, ((VarRange){var, count}));
     axis_bind(in, axis, expr_var(lw->arena, var));
+    /* What is written out needs a number of times. */
+    LoopKind kind =
+        limit && axis->kind == LOOP_UNROLLED ? LOOP_SERIAL : axis->kind;
     Stmt *s =
-        stmt_for(lw->arena, axis->kind, var, count, inside(lw, in, leaf));
+        stmt_for_limited(a, kind, var, count, limit, inside(lw, in, leaf));
     axis_unbind(in, axis);
     lw->ranges.vars.count--;
     return s;
@@ -416,15 +433,17 @@ static Stmt *nest(Lower *lw, Instance *in, int leaf)
     if (axis->is_reduce && in->phase == PHASE_START)
         return nest(lw, in, leaf + 1);
     if (!axis->split_from || axis->split_from->outer != axis)
-        return loop(lw, in, leaf, axis_extent(in, axis), after_loop);
+        return loop(lw, in, leaf, axis_extent(in, axis),
+                    axis_limit(lw, in, axis), after_loop);
     /* One nest a piece size. */
-    Segment segment[2];
-    int count = axis_segments(in, axis, segment);
+    Segment segment[MAX_SEGMENTS];
+    int count = axis_segments(lw, in, axis, segment);
     Stmt *block = stmt_block(lw->arena);
     for (int i = 0; i < count; i++) {
         axis_set_segment(in, axis, &segment[i]);
         vec_push(lw->arena, &block->list,
-                 loop(lw, in, leaf, segment[i].count, after_loop));
+                 loop(lw, in, leaf, segment[i].count, segment[i].limit,
+                      after_loop));
         axis_set_segment(in, axis, NULL);
     }
     return count == 1 ? block->list.data[0] : block;
@@ -434,15 +453,16 @@ static Stmt *nest(Lower *lw, Instance *in, int leaf)
 
 /* One vector loop that combines `rhs` (values of the stage at reduction
  * index base + lane, or lane + `from` of the partial results) into the
- * lanes 0 to count - 1. */
+ * lanes 0 to count - 1, or to limit - 1 where that is not NULL. */
 static Stmt *lane_loop(Lower *lw, Instance *in, Buffer *const *acc,
-                       int64_t count, const Expr *base, int64_t from)
+                       int64_t count, const Expr *limit, const Expr *base,
+                       int64_t from)
 {
     Arena *a = lw->arena;
     const Stage *stage = in->st->stage;
     const Var *var = fresh_var(lw, "lane");
     const Expr *lane = expr_var(a, var);
-    if (count == 1)
+    if (count == 1 && !limit)
         lane = expr_int(a, 0);
     vec_push(a, &lw->ranges.vars, ((VarRange){var, count}));
     const Expr *lhs[MAX_VALUES], *rhs[MAX_VALUES];
@@ -457,7 +477,9 @@ static Stmt *lane_loop(Lower *lw, Instance *in, Buffer *const *acc,
     if (base)
         axis_unbind(in, in->st->lane_axis);
     lw->ranges.vars.count--;
-    return count == 1 ? s : stmt_for(a, LOOP_VECTOR, var, count, s);
+    return count == 1 && !limit
+               ? s
+               : stmt_for_limited(a, LOOP_VECTOR, var, count, limit, s);
 }
 
 static Stmt *reduce_lanes(Lower *lw, Instance *in)
@@ -465,6 +487,7 @@ static Stmt *reduce_lanes(Lower *lw, Instance *in)
     Arena *a = lw->arena;
     const Stage *stage = in->st->stage;
     LoopAxis *axis = in->st->lane_axis;
+    const Expr *limit = axis_limit(lw, in, axis);
     int64_t extent = axis_extent(in, axis), lanes = in->st->lanes;
     while (lanes > extent && lanes > 1)
         lanes /= 2;
@@ -484,16 +507,25 @@ static Stmt *reduce_lanes(Lower *lw, Instance *in)
     const Var *var = fresh_var(lw, axis->name);
     vec_push(a, &lw->ranges.vars, ((VarRange){var, full}));
     const Expr *base = expr_mul_int(a, expr_var(a, var), lanes);
+    const Expr *by = expr_int(a, lanes);
     vec_push(a, &block->list,
-             stmt_for(a, LOOP_SERIAL, var, full,
-                      lane_loop(lw, in, acc, lanes, base, 0)));
+             stmt_for_limited(a, LOOP_SERIAL, var, full,
+                              limit ? expr_div(a, limit, by) : NULL,
+                              lane_loop(lw, in, acc, lanes, NULL, base, 0)));
     lw->ranges.vars.count--;
-    if (extent % lanes)
+    if (limit) {
+        const Expr *rest = expr_binary(a, EX_MOD, limit, by);
+        vec_push(
+            a, &block->list,
+            lane_loop(lw, in, acc, lanes, rest, expr_sub(a, limit, rest), 0));
+    } else if (extent % lanes) {
         vec_push(a, &block->list,
-                 lane_loop(lw, in, acc, extent % lanes,
+                 lane_loop(lw, in, acc, extent % lanes, NULL,
                            expr_int(a, full * lanes), 0));
+    }
     for (int64_t half = lanes / 2; half >= 1; half /= 2)
-        vec_push(a, &block->list, lane_loop(lw, in, acc, half, NULL, half));
+        vec_push(a, &block->list,
+                 lane_loop(lw, in, acc, half, NULL, NULL, half));
     in->phase = PHASE_VALUE;
     for (int k = 0; k < stage->value_count; k++)
         vec_push(a, &block->list,
@@ -604,6 +636,8 @@ Kernel *schedule_lower(Schedule *s, Arena *arena)
         for (int d = 0; d < st->stage->axis_count; d++) {
             in->base[d] = expr_int(arena, 0);
             in->extent[d] = st->stage->axis[d].extent;
+            const Expr *limit = st->stage->axis[d].limit;
+            in->limit[d] = limit ? lower_limit(&lw, limit) : NULL;
         }
         vec_push(arena, &k->body->list, nest(&lw, in, 0));
     }

@@ -56,26 +56,102 @@ int64_t axis_extent(const Instance *in, const LoopAxis *axis)
     return outer->segment.size ? outer->segment.size : size;
 }
 
-int axis_segments(const Instance *in, const LoopAxis *outer,
-                  Segment segment[2])
+static const Expr *count_of(Lower *lw, Instance *in, const LoopAxis *axis)
+{
+    const Expr *limit = axis_limit(lw, in, axis);
+    return limit ? limit : expr_int(lw->arena, axis_extent(in, axis));
+}
+
+const Expr *axis_limit(Lower *lw, Instance *in, const LoopAxis *axis)
+{
+    Arena *a = lw->arena;
+    if (!axis_is_limited(axis))
+        return NULL;
+    if (axis->root && axis->is_reduce)
+        return lower_limit(lw, axis->limit);
+    if (axis->root) {
+        for (int i = 0; i < in->st->stage->axis_count; i++)
+            if (in->st->roots.data[i] == axis)
+                return in->limit[i];
+        die("stage %s lost its axis %s", in->st->stage->name, axis->name);
+    }
+    if (axis->fuse_first)
+        return expr_mul(a, count_of(lw, in, axis->fuse_first),
+                        count_of(lw, in, axis->fuse_second));
+    const LoopAxis *from = axis->split_from;
+    const Expr *limit = axis_limit(lw, in, from);
+    if (!limit)
+        return NULL; /* the region is a whole piece */
+    int64_t whole = axis_extent(in, from);
+    int64_t size = from->factor < whole ? from->factor : whole;
+    if (axis == from->outer)
+        return expr_div(a, expr_add_int(a, limit, size - 1),
+                        expr_int(a, size));
+    const AxisState *outer = state_of(in, from->outer);
+    /* Pieces of an even split are whole. */
+    if (from->even || !outer->value)
+        return from->even ? NULL : limit;
+    return simplify_index(
+        &lw->ranges, expr_sub(a, limit, expr_mul_int(a, outer->value, size)));
+}
+
+/* Full pieces, then one of half, quarter ... their size where it is needed:
+ * each of a known size, and together as many elements as there are. */
+static int limited_segments(Lower *lw, const Expr *limit, int64_t whole,
+                            int64_t factor, Segment *segment)
+{
+    Arena *a = lw->arena;
+    int count = 0;
+    int64_t size = factor < whole ? factor : whole, above = size;
+    segment[count++] = (Segment){0, whole / size, size, expr_int(a, 0),
+                                 expr_div(a, limit, expr_int(a, size))};
+    const Expr *left = expr_binary(a, EX_MOD, limit, expr_int(a, above));
+    int64_t piece = 1;
+    while (piece * 2 < size)
+        piece *= 2;
+    for (; piece && size > 1; piece /= 2) {
+        const Expr *rest =
+            above == size ? left
+                          : expr_binary(a, EX_MOD, left, expr_int(a, above));
+        if (count == MAX_SEGMENTS)
+            die("a tile of %lld rows", (long long)size);
+        segment[count++] = (Segment){0, 1, piece, expr_sub(a, limit, rest),
+                                     expr_div(a, rest, expr_int(a, piece))};
+        above = piece;
+    }
+    return count;
+}
+
+int axis_segments(Lower *lw, Instance *in, const LoopAxis *outer,
+                  Segment segment[MAX_SEGMENTS])
 {
     const LoopAxis *from = outer->split_from;
     int64_t whole = axis_extent(in, from), factor = from->factor;
+    const Expr *limit = axis_limit(lw, in, from);
     int count = 0;
+    if (limit && from->even)
+        return limited_segments(lw, limit, whole, factor, segment);
+    if (limit) {
+        int64_t size = factor < whole ? factor : whole;
+        segment[0] =
+            (Segment){0, (whole + size - 1) / size, size,
+                      expr_int(lw->arena, 0), axis_limit(lw, in, outer)};
+        return 1;
+    }
     if (from->even) {
         int64_t pieces = (whole + factor - 1) / factor;
         int64_t size = whole / pieces, larger = whole % pieces;
         if (larger)
-            segment[count++] = (Segment){0, larger, size + 1};
+            segment[count++] = (Segment){0, larger, size + 1, NULL, NULL};
         segment[count++] =
-            (Segment){larger * (size + 1), pieces - larger, size};
+            (Segment){larger * (size + 1), pieces - larger, size, NULL, NULL};
         return count;
     }
     int64_t full = whole / factor, rest = whole % factor;
     if (full)
-        segment[count++] = (Segment){0, full, factor};
+        segment[count++] = (Segment){0, full, factor, NULL, NULL};
     if (rest)
-        segment[count++] = (Segment){full * factor, 1, rest};
+        segment[count++] = (Segment){full * factor, 1, rest, NULL, NULL};
     return count;
 }
 
@@ -103,12 +179,20 @@ static Segment split_segment(Instance *in, const LoopAxis *axis)
         return outer->segment;
     int64_t whole = axis_extent(in, axis);
     int64_t size = axis->factor < whole ? axis->factor : whole;
-    if (whole % size)
+    if (whole % size && !axis_is_limited(axis))
         die("stage %s: %s of %lld does not divide by %lld below another "
             "split",
             in->st->stage->name, axis->name, (long long)whole,
             (long long)size);
-    return (Segment){0, whole / size, size};
+    return (Segment){0, (whole + size - 1) / size, size, NULL, NULL};
+}
+
+static const Expr *segment_start(Arena *a, const Segment *seg,
+                                 const Expr *outer)
+{
+    const Expr *at = expr_mul_int(a, outer, seg->size);
+    return seg->start ? expr_add(a, at, seg->start)
+                      : expr_add_int(a, at, seg->offset);
 }
 
 static const Expr *value_of(Lower *lw, Instance *in, const LoopAxis *axis)
@@ -123,6 +207,11 @@ static const Expr *value_of(Lower *lw, Instance *in, const LoopAxis *axis)
     }
     if (axis->use == AXIS_FUSED) {
         const Expr *f = value_of(lw, in, axis->fused);
+        const LoopAxis *first = axis->fused->fuse_first;
+        /* Of one iteration outside, the number of those inside does not
+         * matter; it may be known at run time only. */
+        if (axis_extent(in, first) == 1 && !axis_is_limited(first))
+            return first == axis ? expr_int(a, 0) : f;
         const Expr *inner =
             expr_int(a, axis_extent(in, axis->fused->fuse_second));
         return axis->fused->fuse_first == axis
@@ -132,9 +221,7 @@ static const Expr *value_of(Lower *lw, Instance *in, const LoopAxis *axis)
     const Expr *outer = value_of(lw, in, axis->outer);
     const Expr *inner = value_of(lw, in, axis->inner);
     Segment seg = split_segment(in, axis);
-    const Expr *start =
-        expr_add_int(a, expr_mul_int(a, outer, seg.size), seg.offset);
-    return expr_add(a, start, inner);
+    return expr_add(a, segment_start(a, &seg, outer), inner);
 }
 
 static int spatial_index(const Instance *in, const LoopAxis *root)
@@ -154,10 +241,13 @@ const Expr *axis_value(Lower *lw, Instance *in, const LoopAxis *root)
     return simplify_index(&lw->ranges, value);
 }
 
-/* base .. base + extent - 1 */
+/* base .. base + extent - 1, or to base + limit - 1 */
 typedef struct Range {
     const Expr *base;
     int64_t extent;
+    const Expr *limit; /* NULL: none */
+    bool is_inside;    /* of an axis with this many elements: */
+    int64_t whole;
 } Range;
 
 static bool is_bound_inside(Instance *in, const LoopAxis *axis)
@@ -176,15 +266,17 @@ static bool is_bound_inside(Instance *in, const LoopAxis *axis)
 static Range range_of_axis(Lower *lw, Instance *in, const LoopAxis *axis)
 {
     Arena *a = lw->arena;
-    Range whole = {expr_int(a, 0), axis_extent(in, axis)};
+    Range whole = {.base = expr_int(a, 0),
+                   .extent = axis_extent(in, axis),
+                   .limit = axis_limit(lw, in, axis)};
     if (!is_bound_inside(in, axis))
         return whole;
     if (axis->use == AXIS_LEAF)
-        return (Range){state_of(in, axis)->value, 1};
+        return (Range){.base = state_of(in, axis)->value, .extent = 1};
     if (axis->use == AXIS_FUSED) {
         Range f = range_of_axis(lw, in, axis->fused);
         if (f.extent == 1)
-            return (Range){value_of(lw, in, axis), 1};
+            return (Range){.base = value_of(lw, in, axis), .extent = 1};
         return whole;
     }
     Range outer = range_of_axis(lw, in, axis->outer);
@@ -192,10 +284,22 @@ static Range range_of_axis(Lower *lw, Instance *in, const LoopAxis *axis)
         return whole;
     Range inner = range_of_axis(lw, in, axis->inner);
     Segment seg = split_segment(in, axis);
-    const Expr *start =
-        expr_add_int(a, expr_mul_int(a, outer.base, seg.size), seg.offset);
-    return (Range){expr_add(a, start, inner.base),
-                   (outer.extent - 1) * seg.size + inner.extent};
+    if (outer.limit)
+        return whole;
+    return (Range){
+        .base = expr_add(a, segment_start(a, &seg, outer.base), inner.base),
+        .extent = (outer.extent - 1) * seg.size + inner.extent,
+        .limit = outer.extent == 1 ? inner.limit : NULL};
+}
+
+/* The limit of a sum of two ranges. */
+static const Expr *sum_limit(Arena *a, const Range *p, const Range *q)
+{
+    if (!p->limit && !q->limit)
+        return NULL;
+    const Expr *x = p->limit ? p->limit : expr_int(a, p->extent);
+    const Expr *y = q->limit ? q->limit : expr_int(a, q->extent);
+    return expr_add_int(a, expr_add(a, x, y), -1);
 }
 
 /* The values of an index expression; false when they do not form a range
@@ -206,7 +310,7 @@ static bool range_of_expr(Lower *lw, Instance *in, const Expr *x, Range *out)
     Range p, q;
     switch (x->kind) {
     case EX_INT:
-        *out = (Range){x, 1};
+        *out = (Range){.base = x, .extent = 1};
         return true;
     case EX_VAR:
         for (int i = 0; i < in->st->roots.count; i++) {
@@ -217,6 +321,8 @@ static bool range_of_expr(Lower *lw, Instance *in, const Expr *x, Range *out)
             int d = spatial_index(in, root);
             if (d >= 0)
                 out->base = expr_add(a, in->base[d], out->base);
+            out->is_inside = axis_is_limited(root);
+            out->whole = root->extent;
             return true;
         }
         return false;
@@ -224,38 +330,74 @@ static bool range_of_expr(Lower *lw, Instance *in, const Expr *x, Range *out)
         if (!range_of_expr(lw, in, x->arg[0], &p) ||
             !range_of_expr(lw, in, x->arg[1], &q))
             return false;
-        *out = (Range){expr_add(a, p.base, q.base), p.extent + q.extent - 1};
+        *out = (Range){.base = expr_add(a, p.base, q.base),
+                       .extent = p.extent + q.extent - 1,
+                       .limit = sum_limit(a, &p, &q)};
         return true;
     case EX_MUL:
         if (x->arg[1]->kind != EX_INT || x->arg[1]->i < 1 ||
             !range_of_expr(lw, in, x->arg[0], &p))
             return false;
-        *out = (Range){expr_mul(a, p.base, x->arg[1]),
-                       (p.extent - 1) * x->arg[1]->i + 1};
+        *out = (Range){.base = expr_mul(a, p.base, x->arg[1]),
+                       .extent = (p.extent - 1) * x->arg[1]->i + 1};
+        if (p.limit)
+            out->limit = expr_add_int(
+                a, expr_mul(a, expr_add_int(a, p.limit, -1), x->arg[1]), 1);
         return true;
     case EX_DIV:
     case EX_MOD:
         if (x->arg[1]->kind != EX_INT ||
             !range_of_expr(lw, in, x->arg[0], &p) || p.extent != 1)
             return false;
-        *out = (Range){expr_binary(a, x->kind, p.base, x->arg[1]), 1};
+        *out = (Range){.base = expr_binary(a, x->kind, p.base, x->arg[1]),
+                       .extent = 1};
         return true;
     default:
         return false;
     }
 }
 
+/* The limit of two regions of one base together, the second `shift` behind
+ * the first, from the lower one of both on. */
+static const Expr *union_limit(Arena *a, const Instance *part, int d,
+                               const Range *r, int64_t shift)
+{
+    const Expr *x = part->limit[d], *y = r->limit;
+    if (!x && !y)
+        return NULL;
+    x = x ? x : expr_int(a, part->extent[d]);
+    y = y ? y : expr_int(a, r->extent);
+    if (shift < 0)
+        x = expr_add_int(a, x, -shift);
+    else
+        y = expr_add_int(a, y, shift);
+    return expr_equal(x, y) ? x : expr_max(a, x, y);
+}
+
+/* All that there is. */
+static void take_whole(Lower *lw, Instance *part, int d)
+{
+    const Axis *axis = &part->st->stage->axis[d];
+    part->base[d] = expr_int(lw->arena, 0);
+    part->extent[d] = axis->extent;
+    part->limit[d] = axis->limit ? lower_limit(lw, axis->limit) : NULL;
+}
+
 static void widen(Lower *lw, Instance *part, int d, bool known, Range r)
 {
-    const Expr *zero = expr_int(lw->arena, 0);
     int64_t whole = part->st->stage->axis[d].extent, shift;
+    bool is_inside = known && r.is_inside && r.whole <= whole;
     if (known)
         r.base = simplify_index(&lw->ranges, r.base);
     if (known && !part->has_region) {
         part->base[d] = r.base;
         part->extent[d] = r.extent;
+        part->limit[d] = r.limit;
+        part->is_inside[d] = is_inside;
     } else if (known && simplify_difference(&lw->ranges, part->base[d], r.base,
                                             &shift)) {
+        part->limit[d] = union_limit(lw->arena, part, d, &r, shift);
+        part->is_inside[d] = part->is_inside[d] && is_inside;
         int64_t low = shift < 0 ? shift : 0;
         int64_t end = shift + r.extent;
         if (end < part->extent[d])
@@ -264,8 +406,7 @@ static void widen(Lower *lw, Instance *part, int d, bool known, Range r)
             part->base[d] = r.base;
         part->extent[d] = end - low;
     } else {
-        part->base[d] = zero;
-        part->extent[d] = whole;
+        take_whole(lw, part, d);
     }
 }
 
@@ -310,14 +451,15 @@ void region_end(Lower *lw, Instance *part)
         if (!part->has_region) {
             part->base[d] = expr_int(lw->arena, 0);
             part->extent[d] = 1;
+            part->limit[d] = NULL;
             continue;
         }
+        /* Where a piece starts may be known at run time only. */
+        if (part->is_inside[d])
+            continue;
         Interval base = interval_of(&lw->ranges, part->base[d]);
-        if (!base.known || base.min < 0 ||
-            base.max + part->extent[d] > whole) {
-            part->base[d] = expr_int(lw->arena, 0);
-            part->extent[d] = whole;
-        }
+        if (!base.known || base.min < 0 || base.max + part->extent[d] > whole)
+            take_whole(lw, part, d);
     }
 }
 

@@ -8,10 +8,12 @@
 #include "tensor/simplify.h"
 
 /* Pieces of equal size of a split axis: `count` of `size`, from `offset`
- * on. */
+ * on. Of an axis with a limit: as many as `limit` says, from `start`. */
 typedef struct Segment {
     int64_t offset, count, size;
+    const Expr *start, *limit; /* NULL: offset, count */
 } Segment;
+enum { MAX_SEGMENTS = 8 };
 
 typedef enum Phase {
     PHASE_VALUE, /* outside any reduction */
@@ -31,6 +33,8 @@ typedef struct Instance {
     StageState *st;
     const Expr *base[MAX_RANK];
     int64_t extent[MAX_RANK];
+    const Expr *limit[MAX_RANK]; /* of the region's elements, or NULL */
+    bool is_inside[MAX_RANK];    /* the region is part of the reader's axis */
     Phase phase;
     Vec(AxisState) axes;
     int outer_vars; /* loops around it, in Lower.ranges */
@@ -60,9 +64,14 @@ Buffer *lower_temp(Lower *lw, const char *name, DType dtype, Scope scope,
                    int64_t size);
 
 int64_t axis_extent(const Instance *in, const LoopAxis *axis);
-/* Piece sizes of the split whose outer loop is `outer`: 1 or 2. */
-int axis_segments(const Instance *in, const LoopAxis *outer,
-                  Segment segment[2]);
+/* The number of iterations where that is known at run time only, else NULL;
+ * the loops around the axis are bound. */
+const Expr *axis_limit(Lower *lw, Instance *in, const LoopAxis *axis);
+/* A limit of the definition in terms of loads. */
+const Expr *lower_limit(Lower *lw, const Expr *limit);
+/* Piece sizes of the split whose outer loop is `outer`; at least 1. */
+int axis_segments(Lower *lw, Instance *in, const LoopAxis *outer,
+                  Segment segment[MAX_SEGMENTS]);
 void axis_set_segment(Instance *in, const LoopAxis *outer,
                       const Segment *segment);
 void axis_bind(Instance *in, const LoopAxis *axis, const Expr *value);

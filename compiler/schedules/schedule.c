@@ -25,6 +25,13 @@ static const Expr *copy_read(ExprSubst *subst, const Expr *leaf)
     return NULL;
 }
 
+static void copy_limits(ExprSubst *subst, Axis *axis, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (axis[i].limit)
+            axis[i].limit = expr_rewrite(subst, axis[i].limit);
+}
+
 static Definition *copy_definition(Arena *a, const Definition *def)
 {
     Definition *copy = definition_new(a, def->name);
@@ -35,9 +42,17 @@ static Definition *copy_definition(Arena *a, const Definition *def)
     }
     CopyMap map = {def, copy};
     ExprSubst subst = {copy_read, a, &map};
+    for (int i = 0; i < copy->buffers.count; i++) {
+        Buffer *b = copy->buffers.data[i];
+        for (int d = 0; d < b->rank; d++)
+            if (b->limit[d])
+                b->limit[d] = expr_rewrite(&subst, b->limit[d]);
+    }
     for (int i = 0; i < def->stages.count; i++) {
         Stage *s = ARENA_NEW(a, Stage);
         *s = *def->stages.data[i];
+        copy_limits(&subst, s->axis, s->axis_count);
+        copy_limits(&subst, s->reduce, s->reduce_count);
         for (int k = 0; k < s->value_count; k++) {
             s->value[k] = expr_rewrite(&subst, s->value[k]);
             s->out[k] = definition_find_buffer(copy, s->out[k]->name);
@@ -62,6 +77,7 @@ static void add_root(Schedule *s, StageState *st, const Axis *axis,
 {
     LoopAxis *root = new_axis(s, axis->var->name, axis->extent, is_reduce);
     root->root = axis->var;
+    root->limit = axis->limit;
     vec_push(s->arena, &st->roots, root);
     vec_push(s->arena, &st->leaves, root);
 }
@@ -116,6 +132,15 @@ static LoopAxis *stage_axis(const StageState *st, const char *name)
         if (strcmp(st->leaves.data[i]->name, name) == 0)
             return st->leaves.data[i];
     return NULL;
+}
+
+bool axis_is_limited(const LoopAxis *axis)
+{
+    if (axis->fuse_first)
+        return axis_is_limited(axis->fuse_first) ||
+               axis_is_limited(axis->fuse_second);
+    return axis->split_from ? axis_is_limited(axis->split_from)
+                            : axis->limit != NULL;
 }
 
 int stage_leaf_index(const StageState *st, const LoopAxis *axis)
@@ -183,7 +208,7 @@ static const Expr *inline_read(ExprSubst *subst, const Expr *leaf)
     for (int i = 0; i < leaf->count; i++) {
         const Expr *low = expr_binary(a, EX_LE, expr_int(a, 0), leaf->arg[i]);
         const Expr *high = expr_binary(a, EX_LT, leaf->arg[i],
-                                       expr_int(a, leaf->buffer->dims[i]));
+                                       buffer_extent(a, leaf->buffer, i));
         inside =
             expr_binary(a, EX_AND, inside, expr_binary(a, EX_AND, low, high));
     }
@@ -262,11 +287,21 @@ bool schedule_split_even(Schedule *s, const char *stage, const char *axis,
     return split(s, stage, axis, factor, true);
 }
 
-/* An outer loop whose pieces differ in size is a loop of its own. */
+/* An outer loop whose pieces differ in size is a loop of its own. Without
+ * equal pieces the last one of an axis with a limit just ends earlier. */
 static bool is_uneven(const LoopAxis *a)
 {
     const LoopAxis *from = a->split_from;
-    return from && from->outer == a && from->extent % from->factor != 0;
+    if (!from || from->outer != a)
+        return false;
+    return axis_is_limited(from) ? from->even
+                                 : from->extent % from->factor != 0;
+}
+
+/* An outer loop that its inner one needs to know of. */
+static bool decides_inner(const LoopAxis *from)
+{
+    return axis_is_limited(from) || from->extent % from->factor;
 }
 
 bool schedule_fuse(Schedule *s, const char *stage, const char *outer,
@@ -278,7 +313,7 @@ bool schedule_fuse(Schedule *s, const char *stage, const char *outer,
         return false;
     int at = stage_leaf_index(st, a);
     if (stage_leaf_index(st, b) != at + 1 || a->is_reduce != b->is_reduce ||
-        is_uneven(a) || is_uneven(b))
+        is_uneven(a) || is_uneven(b) || (axis_is_limited(b) && a->extent != 1))
         return diag_error(s->diag,
                           "schedule of %s: %s and %s of %s cannot be fused",
                           s->def->name, outer, inner, stage);
@@ -314,7 +349,7 @@ bool schedule_reorder(Schedule *s, const char *stage, const char *order)
                                   s->def->name, w);
         /* The outer loop fixes how large a piece the inner one sees. */
         const LoopAxis *from = a->split_from;
-        if (from && from->inner == a && from->extent % from->factor)
+        if (from && from->inner == a && decides_inner(from))
             for (int i = 0; i <= leaves.count; i++) {
                 if (i == leaves.count && from->outer->use == AXIS_LEAF)
                     return diag_error(s->diag,

@@ -20,6 +20,8 @@ struct LoopAxis {
     LoopKind kind;
     AxisUse use;
     int64_t extent; /* of the full computation, an upper bound for parts */
+    /* Of a root: as Axis.limit, over buffers of the schedule's definition. */
+    const Expr *limit;
     /* use is AXIS_SPLIT */
     int64_t factor;
     bool even;
@@ -59,6 +61,8 @@ struct Schedule {
 };
 
 StageState *schedule_stage(const Schedule *s, const char *name);
+/* The number of iterations is known at run time only. */
+bool axis_is_limited(const LoopAxis *axis);
 /* Position among the leaves, -1 when not a leaf. */
 int stage_leaf_index(const StageState *st, const LoopAxis *axis);
 /* Puts a stage (already in s->def) at place `at` of the stage list. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tensor/half.h"
+#include "tensor/ptrmap.h"
 #include "tensor/text.h"
 
 Definition *definition_new(Arena *arena, const char *name)
@@ -20,10 +21,10 @@ Definition *definition_new(Arena *arena, const char *name)
 static bool is_reserved(const char *name)
 {
     static const char *const words[] = {
-        "in",       "const",    "out",      "temp", "stage", "sum",
-        "prod",     "max",      "min",      "inf",  "nan",   "for",
-        "parallel", "vector",   "unrolled", "if",   "local", "register",
-        "shared",   "prefetch", "limit",    NULL,
+        "in",       "const",    "out",      "temp",    "stage", "sum",
+        "prod",     "max",      "min",      "inf",     "nan",   "for",
+        "parallel", "vector",   "unrolled", "if",      "local", "register",
+        "shared",   "prefetch", "limit",    "extents", NULL,
     };
     for (int i = 0; words[i]; i++)
         if (strcmp(words[i], name) == 0)
@@ -112,6 +113,7 @@ void stage_begin(StageBuilder *b, Definition *def, Buffer *out)
                 ? new_var(b->arena, names[out->rank][i])
                 : new_var(b->arena, arena_printf(b->arena, "i%d", i));
         s->axis[i].extent = out->dims[i];
+        s->axis[i].limit = out->limit[i];
         b->index[i] = expr_var(b->arena, s->axis[i].var);
     }
 }
@@ -130,6 +132,57 @@ const Expr *stage_reduce(StageBuilder *b, int64_t extent, const char *name)
     return expr_var(b->arena, axis->var);
 }
 
+const Expr *buffer_extent(Arena *arena, const Buffer *b, int axis)
+{
+    return b->limit[axis] ? b->limit[axis] : expr_int(arena, b->dims[axis]);
+}
+
+/* The limit of a dimension that `x` reads with the plain index `var`. What a
+ * selection or a padded read guards says nothing of the axis as a whole. */
+static const Expr *limit_of_reads(PtrMap *seen, const Expr *x, const Var *var)
+{
+    const Expr *limit = NULL;
+    if (x->kind == EX_SELECT || ptrmap_get(seen, x))
+        return NULL;
+    ptrmap_set(seen, x, x);
+    for (int i = 0; i < x->count && !limit; i++) {
+        bool is_plain = x->kind == EX_READ && !x->outside &&
+                        x->arg[i]->kind == EX_VAR && x->arg[i]->var == var;
+        limit = is_plain ? x->buffer->limit[i]
+                         : limit_of_reads(seen, x->arg[i], var);
+    }
+    return limit;
+}
+
+static const Expr *find_limit(const Stage *s, const Var *var)
+{
+    const Expr *limit = NULL;
+    for (int k = 0; k < s->value_count && !limit; k++) {
+        PtrMap seen = {0};
+        limit = limit_of_reads(&seen, s->value[k], var);
+        ptrmap_free(&seen);
+    }
+    return limit;
+}
+
+/* The stage is complete but for its limits. */
+static void end(StageBuilder *b)
+{
+    Stage *s = b->stage;
+    for (int i = 0; i < s->reduce_count; i++)
+        if (!s->reduce[i].limit)
+            s->reduce[i].limit = find_limit(s, s->reduce[i].var);
+    for (int i = 0; i < s->axis_count; i++) {
+        if (!s->out[0]->is_inner || s->axis[i].limit)
+            continue;
+        s->axis[i].limit = find_limit(s, s->axis[i].var);
+        for (int k = 0; k < s->value_count; k++)
+            if (s->out[k]->is_inner)
+                s->out[k]->limit[i] = s->axis[i].limit;
+    }
+    vec_push(b->arena, &b->def->stages, s);
+}
+
 void stage_end(StageBuilder *b, const Expr *value)
 {
     Stage *s = b->stage;
@@ -137,7 +190,7 @@ void stage_end(StageBuilder *b, const Expr *value)
         die("stage %s: value of type %s for a buffer of type %s", s->name,
             dtype_name(value->dtype), dtype_name(s->out[0]->dtype));
     s->value[0] = value;
-    vec_push(b->arena, &b->def->stages, s);
+    end(b);
 }
 
 /* Many numbers of few digits are summed in more: f32, rounded once at the
@@ -150,6 +203,8 @@ static void end_reduce_wide(StageBuilder *b, const char *name,
     Buffer *sum = definition_add_buffer(
         b->def, arena_printf(b->arena, "%s.sum", out->name), BUF_TEMP, DT_F32,
         out->rank, out->dims);
+    memcpy(sum->limit, out->limit, sizeof sum->limit);
+    sum->is_inner = out->is_inner;
     s->name = sum->name;
     s->out[0] = sum;
     stage_end_reduce(b, name, expr_cast(b->arena, DT_F32, value));
@@ -182,7 +237,7 @@ void stage_end_tuple(StageBuilder *b, const Reducer *reducer,
             die("stage %s: value %d has another type than its buffer", s->name,
                 i);
     }
-    vec_push(b->arena, &b->def->stages, s);
+    end(b);
 }
 
 /* What loses against every element: where max (or min, with want_max)
@@ -294,6 +349,20 @@ Buffer *definition_find_buffer(const Definition *def, const char *name)
     return NULL;
 }
 
+bool definition_has_limits(const Definition *def)
+{
+    for (int i = 0; i < def->stages.count; i++) {
+        const Stage *s = def->stages.data[i];
+        for (int k = 0; k < s->axis_count; k++)
+            if (s->axis[k].limit)
+                return true;
+        for (int k = 0; k < s->reduce_count; k++)
+            if (s->reduce[k].limit)
+                return true;
+    }
+    return false;
+}
+
 Stage *definition_producer(const Definition *def, const Buffer *buffer)
 {
     for (int i = 0; i < def->stages.count; i++) {
@@ -401,10 +470,32 @@ static void verify_reads(const Definition *def, const Stage *s, int upto,
         verify_reads(def, s, upto, x->arg[i]);
 }
 
+/* An i64 expression of nothing but numbers that the runtime knows. */
+static void verify_limit(const Definition *def, const Expr *x)
+{
+    if (!x)
+        return;
+    if (x->dtype != DT_I64 || x->kind == EX_VAR ||
+        (x->kind == EX_READ &&
+         (!x->buffer->is_extents || x->arg[0]->kind != EX_INT ||
+          definition_find_buffer(def, x->buffer->name) != x->buffer)))
+        die("definition %s: an extent that is not made of the run's extents",
+            def->name);
+    for (int i = 0; i < x->count && x->kind != EX_READ; i++)
+        verify_limit(def, x->arg[i]);
+}
+
 void definition_verify(const Definition *def)
 {
+    for (int i = 0; i < def->buffers.count; i++)
+        for (int d = 0; d < def->buffers.data[i]->rank; d++)
+            verify_limit(def, def->buffers.data[i]->limit[d]);
     for (int i = 0; i < def->stages.count; i++) {
         const Stage *s = def->stages.data[i];
+        for (int k = 0; k < s->axis_count; k++)
+            verify_limit(def, s->axis[k].limit);
+        for (int k = 0; k < s->reduce_count; k++)
+            verify_limit(def, s->reduce[k].limit);
         if ((s->reducer != NULL) != (s->reduce_count > 0))
             die("stage %s: reduction axes and reducer disagree", s->name);
         for (int k = 0; k < s->value_count; k++) {
@@ -423,9 +514,14 @@ void definition_verify(const Definition *def)
 static void print_axes(Str *out, const Axis *axis, int count)
 {
     str_add(out, "[");
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         str_addf(out, "%s%s:%lld", i ? ", " : "", axis[i].var->name,
                  (long long)axis[i].extent);
+        if (axis[i].limit) {
+            str_add(out, " limit ");
+            expr_print(out, axis[i].limit);
+        }
+    }
     str_add(out, "]");
 }
 
@@ -433,7 +529,7 @@ void definition_print(Str *out, const Definition *def)
 {
     str_addf(out, "definition %s {\n", def->name);
     for (int i = 0; i < def->buffers.count; i++)
-        buffer_print(out, def->buffers.data[i]);
+        buffer_print_limits(out, def->buffers.data[i]);
     for (int i = 0; i < def->stages.count; i++) {
         const Stage *s = def->stages.data[i];
         str_add(out, "  stage ");

@@ -16,6 +16,7 @@ enum { MAX_VALUES = 4 };
 typedef struct Axis {
     const Var *var;
     int64_t extent;
+    const Expr *limit; /* as Buffer.limit */
 } Axis;
 
 /* How partial results combine: a tuple of `count` values, each with its
@@ -60,7 +61,12 @@ Buffer *definition_add_buffer(Definition *def, const char *name,
  *     stage_begin(&b, def, out);           spatial axes from out's shape
  *     const Expr *k = stage_reduce(&b, extent, "k");
  *     stage_end_reduce(&b, "sum", value)  or  stage_end(&b, value)
- * b.index[i] is the expression of spatial axis i. */
+ * b.index[i] is the expression of spatial axis i.
+ *
+ * Limits follow from the buffers: spatial axes have those of `out`. A
+ * reduction axis, or an axis of an `is_inner` buffer, has the limit of the
+ * dimension that its variable alone is the index of, in a read that is always
+ * evaluated. */
 typedef struct StageBuilder {
     Definition *def;
     Arena *arena;
@@ -82,7 +88,10 @@ const Reducer *reducer_arg(Arena *arena, DType value, bool is_max,
                            bool select_last);
 const Reducer *reducer_simple(Arena *arena, const char *name, DType dtype);
 
+/* The extent of a dimension as an expression: its limit or a number. */
+const Expr *buffer_extent(Arena *arena, const Buffer *buffer, int axis);
 Buffer *definition_find_buffer(const Definition *def, const char *name);
+bool definition_has_limits(const Definition *def);
 /* The stage that writes `buffer`, NULL for inputs. */
 Stage *definition_producer(const Definition *def, const Buffer *buffer);
 /* Arithmetic work of one evaluation: floating multiplies and adds. */

@@ -28,14 +28,22 @@ typedef enum Scope {
 typedef enum BufferRole { BUF_INPUT, BUF_OUTPUT, BUF_TEMP } BufferRole;
 
 /* Logical shape; `layout` says how it lies in memory (a schedule sets it;
- * row-major at first). */
+ * row-major at first).
+ *
+ * A dimension whose extent is known at run time only has its upper bound in
+ * `dims`, by which storage and strides go, and the extent as `limit`: an i64
+ * expression of reads of a buffer `is_extents`. Elements behind a limit are
+ * in the storage, hold anything and are not to be relied on. */
 struct Buffer {
     const char *name; /* unique in its definition */
     BufferRole role;
     DType dtype;
     int rank;
     int64_t dims[MAX_RANK];
-    bool is_constant; /* an input known at compile time (weights) */
+    const Expr *limit[MAX_RANK]; /* NULL: none; definitions only */
+    bool is_constant;            /* an input known at compile time (weights) */
+    bool is_extents;             /* i64 numbers that the runtime knows */
+    bool is_inner;               /* a step of an operator; see stage_end */
     Layout layout;
     Scope scope;
 };

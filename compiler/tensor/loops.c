@@ -131,7 +131,7 @@ static void print_stmt(Str *out, const Stmt *s, int depth)
     str_addf(out, "%*s}\n", depth * 2, "");
 }
 
-void buffer_print(Str *out, const Buffer *b)
+static void print_buffer(Str *out, const Buffer *b, bool limits)
 {
     static const char *const roles[] = {
         [BUF_INPUT] = "in", [BUF_OUTPUT] = "out", [BUF_TEMP] = "temp"};
@@ -142,16 +142,34 @@ void buffer_print(Str *out, const Buffer *b)
         [SCOPE_SHARED] = " shared",
     };
     str_addf(out, "  %s%s %s %s[",
-             b->role == BUF_INPUT && b->is_constant ? "const" : roles[b->role],
+             b->is_extents                            ? "extents"
+             : b->role == BUF_INPUT && b->is_constant ? "const"
+                                                      : roles[b->role],
              scopes[b->scope], b->name, dtype_name(b->dtype));
-    for (int i = 0; i < b->rank; i++)
+    for (int i = 0; i < b->rank; i++) {
         str_addf(out, "%s%lld", i ? ", " : "", (long long)b->dims[i]);
+        if (limits && b->limit[i]) {
+            str_add(out, " limit ");
+            expr_print(out, b->limit[i]);
+        }
+    }
     str_add(out, "]");
     if (!layout_is_row_major(&b->layout, b->rank)) {
         str_add(out, " ");
         layout_print(out, &b->layout);
     }
     str_add(out, "\n");
+}
+
+/* Kernels address storage: for them limits are those of their loops. */
+void buffer_print(Str *out, const Buffer *b)
+{
+    print_buffer(out, b, false);
+}
+
+void buffer_print_limits(Str *out, const Buffer *b)
+{
+    print_buffer(out, b, true);
 }
 
 static void print_without_name(Str *out, const Kernel *k)

@@ -296,6 +296,15 @@ static const Expr *expression(Parser *in)
 
 /* ---- declarations -------------------------------------------------- */
 
+/* "limit" and an expression, or NULL. */
+static const Expr *limit(Parser *in)
+{
+    const Expr *x = accept(in, "limit") ? expression(in) : NULL;
+    if (!in->failed && x && x->dtype != DT_I64)
+        fail(in, "an i64 limit");
+    return x;
+}
+
 /* One declaration, or false when none follows. */
 static bool declaration(Parser *in)
 {
@@ -304,6 +313,8 @@ static bool declaration(Parser *in)
         b.role = BUF_INPUT;
     else if (accept(in, "const"))
         b.role = BUF_INPUT, b.is_constant = true;
+    else if (accept(in, "extents"))
+        b.role = BUF_INPUT, b.is_extents = true;
     else if (accept(in, "out"))
         b.role = BUF_OUTPUT;
     else if (accept(in, "temp"))
@@ -325,7 +336,8 @@ static bool declaration(Parser *in)
                 fail(in, "at most eight dimensions");
                 return false;
             }
-            b.dims[b.rank++] = integer(in);
+            b.dims[b.rank] = integer(in);
+            b.limit[b.rank++] = limit(in);
         } while (accept(in, ","));
         expect(in, "]");
     }
@@ -364,7 +376,8 @@ static int axes(Parser *in, Axis axis[MAX_RANK])
         }
         axis[n].var = new_var(in, word(in));
         expect(in, ":");
-        axis[n++].extent = integer(in);
+        axis[n].extent = integer(in);
+        axis[n++].limit = limit(in);
     } while (accept(in, ","));
     expect(in, "]");
     return n;
@@ -446,15 +459,13 @@ static Stmt *statement(Parser *in)
             continue;
         const char *name = word(in);
         int64_t extent = integer(in);
-        const Expr *limit = accept(in, "limit") ? expression(in) : NULL;
-        if (!in->failed && limit && limit->dtype != DT_I64)
-            fail(in, "an i64 limit");
+        const Expr *end = limit(in);
         const Var *var = new_var(in, name);
         expect(in, "{");
         Stmt *body = statements(in);
         expect(in, "}");
         in->vars.count--;
-        return stmt_for_limited(in->arena, (LoopKind)k, var, extent, limit,
+        return stmt_for_limited(in->arena, (LoopKind)k, var, extent, end,
                                 body);
     }
     if (accept(in, "if")) {

@@ -208,6 +208,80 @@ static void yolox(void **state)
     check_agreement(*state, "yolox_nano");
 }
 
+static int64_t largest(const Array *logits)
+{
+    int64_t count = logits->dims[2], start = array_count(logits) - count;
+    int64_t best = 0;
+    for (int64_t i = 1; i < count; i++)
+        if (array_get(logits, start + i) > array_get(logits, start + best))
+            best = i;
+    return best;
+}
+
+/* The token that the artifact puts behind the others. */
+static int64_t next_token(Fixture *f, const char *artifact,
+                          const int64_t *tokens, int64_t count)
+{
+    int64_t dims[] = {1, count};
+    Arena *arena = arena_new();
+    Array *input = array_new(arena, DT_I64, 2, dims);
+    memcpy(input->data, tokens, (size_t)count * sizeof *tokens);
+    const char *file = arena_printf(arena, "%s/tokens.npy", f->dir);
+    const char *const argv[] = {arena_printf(arena, "%s-run", f->assay),
+                                artifact,
+                                "--input",
+                                arena_printf(arena, "tokens=%s", file),
+                                "--output",
+                                f->dir,
+                                NULL};
+    Str error = {0}, out = {0};
+    ProcessLimits limits = {.seconds = RUN_TIMEOUT};
+    ProcessResult result;
+    assert_true(npy_write(file, input, &error));
+    assert_true(process_run(argv, &out, NULL, &limits, &result));
+    assert_int_equal(result.exit_code, 0);
+    Array *logits =
+        npy_read(arena, arena_printf(arena, "%s/logits.npy", f->dir), &error);
+    assert_non_null(logits);
+    assert_int_equal(logits->dims[1], count);
+    int64_t token = largest(logits);
+    str_free(&out);
+    arena_free(arena);
+    return token;
+}
+
+/* Greedy decoding with one artifact for every length of text. */
+static void stories260k(void **state)
+{
+    Fixture *f = *state;
+    const char *path = model_path(f, "stories260k_prefill");
+    need(!access(path, R_OK), f);
+    json_t *list = json_load_file(
+        arena_printf(f->arena, "%s/models/stories260k_greedy_tokens.json",
+                     f->shared),
+        0, NULL);
+    enum { MOST = 256 };
+    int64_t tokens[MOST];
+    int count = (int)json_array_size(list);
+    assert_in_range(count, 2, MOST);
+    static const char *const modes[] = {"fused", "unfused"};
+    for (int i = 0; i < 2; i++) {
+        const char *artifact =
+            arena_printf(f->arena, "%s/%s", f->dir, modes[i]);
+        const char *const argv[] = {f->assay,   "compile", path,     "--dim",
+                                    "T=1..256", "--mode",  modes[i], "-o",
+                                    artifact,   NULL};
+        assert_true(process_ok(argv, NULL));
+        tokens[0] = json_integer_value(json_array_get(list, 0));
+        for (int n = 1; n < count; n++) {
+            tokens[n] = next_token(f, artifact, tokens, n);
+            assert_int_equal(tokens[n], json_integer_value(
+                                            json_array_get(list, (size_t)n)));
+        }
+    }
+    json_decref(list);
+}
+
 /* ---- the suite's own -------------------------------------------------- */
 
 /* What follows the next KEY in the text at `*text`, which moves behind it;
@@ -324,6 +398,7 @@ int main(void)
         TEST(resnet_fashion), TEST(mobilenet_fashion), TEST(vit_fashion),
         TEST(yolo_fashion),   TEST(wrong_weights),     TEST(resnet20),
         TEST(resnet8),        TEST(mobilenetv2),       TEST(yolox),
+        TEST(stories260k),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

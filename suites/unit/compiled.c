@@ -67,14 +67,15 @@ Compiled compile_graph(Arena *arena, Graph *source, const char *target,
 }
 
 /* Deterministic values for graph input `index`. */
-static Array *input_values(Arena *arena, const Graph *g, int index)
+static Array *input_values(Arena *arena, const Graph *g, int index,
+                           const ExtentValue *names, int count)
 {
     const TensorType *type = &g->inputs.data[index]->type;
     int64_t dims[MAX_RANK];
     uint32_t seed = 12345u + (uint32_t)index * 7919u;
 
     for (int i = 0; i < type->rank; i++)
-        dims[i] = type->dims[i].value;
+        dims[i] = extent_evaluate(type->dims[i], names, count);
     Array *a = array_new(arena, type->dtype, type->rank, dims);
     for (int64_t i = 0; i < array_count(a); i++) {
         seed = seed * 1664525u + 1013904223u;
@@ -89,12 +90,69 @@ static Array *input_values(Arena *arena, const Graph *g, int index)
     return a;
 }
 
+Array **input_arrays(Arena *arena, const Graph *g, const ExtentValue *names,
+                     int count)
+{
+    Array **list = ARENA_ARRAY(arena, Array *, g->inputs.count + 1);
+
+    for (int i = 0; i < g->inputs.count; i++)
+        list[i] = input_values(arena, g, i, names, count);
+    return list;
+}
+
+/* Copies between an array and storage of the upper bounds in `whole`, element
+ * by element; what is not copied stays. */
+static void copy_part(const Array *array, Array *whole, bool to_array)
+{
+    size_t size = dtype_size(array->dtype);
+
+    for (int64_t i = 0; i < array_count(array); i++) {
+        int64_t rest = i, at = 0, stride = 1;
+        for (int d = array->rank - 1; d >= 0; d--) {
+            at += rest % array->dims[d] * stride;
+            rest /= array->dims[d];
+            stride *= whole->dims[d];
+        }
+        char *a = (char *)array->data + (size_t)i * size;
+        char *b = (char *)whole->data + (size_t)at * size;
+        memcpy(to_array ? a : b, to_array ? b : a, size);
+    }
+}
+
 /* The memory of one run: what the runtime would provide. */
 typedef struct Memory {
     void **inputs, **outputs;
     Array **results;
     char *arena, *weights;
+    int64_t *extents;
+    ExtentValue *names;
 } Memory;
+
+static void actual_dims(const Program *p, const Memory *m,
+                        const ProgramBuffer *b, int64_t *dims)
+{
+    for (int i = 0; i < b->rank; i++)
+        dims[i] = extent_evaluate(b->tensor->type.dims[i], m->names,
+                                  p->symbols.count);
+}
+
+/* Outputs without what lies behind their extents. */
+static Array **results(Compiled *c, const Memory *m)
+{
+    const Program *p = c->program;
+
+    for (int i = 0; i < p->buffers.count; i++) {
+        const ProgramBuffer *b = &p->buffers.data[i];
+        int64_t dims[MAX_RANK];
+        if (b->kind != PB_OUTPUT || b->alias_of >= 0)
+            continue;
+        actual_dims(p, m, b, dims);
+        Array *part = array_new(c->arena, b->dtype, b->rank, dims);
+        copy_part(part, m->results[b->offset], true);
+        m->results[b->offset] = part;
+    }
+    return m->results;
+}
 
 static Memory allocate(Compiled *c)
 {
@@ -104,9 +162,27 @@ static Memory allocate(Compiled *c)
     m.inputs = ARENA_ARRAY(c->arena, void *, p->input_count + 1);
     m.outputs = ARENA_ARRAY(c->arena, void *, p->output_count + 1);
     m.results = ARENA_ARRAY(c->arena, Array *, p->output_count + 1);
-    for (int i = 0; i < p->input_count; i++)
-        m.inputs[i] = c->inputs ? c->inputs[i]->data
-                                : input_values(c->arena, c->graph, i)->data;
+    m.extents = ARENA_ARRAY(c->arena, int64_t, p->symbols.count + 1);
+    m.names = ARENA_ARRAY(c->arena, ExtentValue, p->symbols.count + 1);
+    for (int i = 0; i < p->symbols.count; i++) {
+        Extent symbol = p->symbols.data[i];
+        m.extents[i] = c->dims ? c->dims[i] : symbol.value;
+        m.names[i] = (ExtentValue){symbol.expr->name, m.extents[i]};
+    }
+    Array *const *inputs = c->inputs ? c->inputs
+                                     : input_arrays(c->arena, c->graph,
+                                                    m.names, p->symbols.count);
+    for (int i = 0; i < p->buffers.count; i++) {
+        const ProgramBuffer *b = &p->buffers.data[i];
+        if (b->kind != PB_INPUT || b->alias_of >= 0)
+            continue;
+        /* Garbage behind the extents: nothing may rely on it. */
+        Array *whole = array_new(c->arena, b->dtype, b->rank, b->dims);
+        memset(whole->data, b->dtype == DT_BOOL ? 1 : 0xff,
+               array_bytes(whole));
+        copy_part(inputs[b->offset], whole, false);
+        m.inputs[b->offset] = whole->data;
+    }
     for (int i = 0; i < p->buffers.count; i++) {
         const ProgramBuffer *b = &p->buffers.data[i];
         if (b->kind != PB_OUTPUT || b->alias_of >= 0)
@@ -139,6 +215,8 @@ static void *address(const Memory *m, const ProgramBuffer *b)
         return m->weights + b->offset;
     case PB_ARENA:
         return m->arena + b->offset;
+    case PB_EXTENTS:
+        return m->extents;
     }
     return NULL;
 }
@@ -163,7 +241,7 @@ Array **run_interpreted(Compiled *c)
             fail_with(c->diag, "the interpreter finds a fault");
         }
     }
-    return m.results;
+    return results(c, &m);
 }
 
 static void run_serially(void *pool, AssayTask task, void *context,
@@ -175,42 +253,63 @@ static void run_serially(void *pool, AssayTask task, void *context,
         task(context, i, i + 1);
 }
 
-Array **run_compiled_c(Compiled *c, const char *dir)
+void *load_compiled(Compiled *c, const char *dir, bool in_c)
 {
     CodegenOptions options = {.jobs = 2};
     const char **objects;
     int count;
-    Memory m = allocate(c);
     Str command = {0};
+    bool ok =
+        in_c ? codegen_c(c->program, c->diag, &options, dir, &objects, &count)
+             : codegen_llvm(c->program, c->diag, &options, dir, &objects,
+                            &count);
 
-    if (!codegen_c(c->program, c->diag, &options, dir, &objects, &count))
-        fail_with(c->diag, "the C backend fails");
-    /* No library at all: an undefined symbol is a fault. */
-    str_add(&command, "cc -shared -nostdlib -Wl,-z,defs");
+    if (!ok)
+        fail_with(c->diag, "the backend fails");
+    /* No library at all: an undefined symbol is a fault. LLVM may call what
+     * every C compiler's output may. */
+    str_addf(&command, "cc -shared -nostdlib %s",
+             in_c ? "-Wl,-z,defs" : "-lc");
     for (int i = 0; i < count; i++)
         str_addf(&command, " '%s'", objects[i]);
-    str_addf(&command, " -o '%s/model.so'", dir);
+    str_addf(&command, " -o '%s/model%d.so'", dir, in_c);
     assert_int_equal(system(str_text(&command)), 0);
     str_free(&command);
     void *library =
-        dlopen(arena_printf(c->arena, "%s/model.so", dir), RTLD_NOW);
+        dlopen(arena_printf(c->arena, "%s/model%d.so", dir, in_c), RTLD_NOW);
     if (!library)
         fail_msg("%s", dlerror());
-    void *symbol = dlsym(library, "assay_model_run");
     int32_t *abi = dlsym(library, "assay_model_abi");
-    assert_non_null(symbol);
     assert_non_null(abi);
     assert_int_equal(*abi, ASSAY_ABI_VERSION);
+    return library;
+}
+
+Array **run_loaded(Compiled *c, void *library)
+{
+    Memory m = allocate(c);
     AssayModelRun run;
+    void *symbol = dlsym(library, "assay_model_run");
+
+    assert_non_null(symbol);
     memcpy(&run, &symbol, sizeof run);
     AssayRun arguments = {.inputs = m.inputs,
                           .outputs = m.outputs,
                           .weights = m.weights,
                           .arena = m.arena,
-                          .parallel_for = run_serially};
+                          .parallel_for = run_serially,
+                          .extents = m.extents};
     run(&arguments);
+    return results(c, &m);
+}
+
+Array **run_compiled_c(Compiled *c, const char *dir)
+{
+    void *library = load_compiled(c, dir, true);
+    Array **outputs = run_loaded(c, library);
+
     dlclose(library);
-    return m.results;
+    return outputs;
 }
 
 Array **run_reference(Arena *arena, const Graph *source, Array *const *inputs)
@@ -223,7 +322,7 @@ Array **run_reference(Arena *arena, const Graph *source, Array *const *inputs)
         values[source->tensors.data[i]->id] = source->tensors.data[i]->value;
     for (int i = 0; i < source->inputs.count; i++)
         values[source->inputs.data[i]->id] =
-            inputs ? inputs[i] : input_values(arena, source, i);
+            inputs ? inputs[i] : input_values(arena, source, i, NULL, 0);
     for (int i = 0; i < source->nodes.count; i++) {
         const Node *node = source->nodes.data[i];
         RefCall call = {.arena = arena,
@@ -257,6 +356,9 @@ void check_close(const char *what, const Array *got, const Array *want,
 
     assert_int_equal(got->dtype, want->dtype);
     assert_int_equal(array_count(got), count);
+    assert_int_equal(got->rank, want->rank);
+    for (int i = 0; i < want->rank; i++)
+        assert_int_equal(got->dims[i], want->dims[i]);
     for (int64_t i = 0; i < count; i++) {
         double v = array_get(want, i);
         square += isfinite(v) ? v * v : 0;

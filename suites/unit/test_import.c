@@ -531,13 +531,22 @@ static void test_dims(void **state)
     expect_type(g, "y", "f32[N,3,x.2]");
     assert_false(ops_check_lowerable(g));
     assert_true(has_error(b->diag, "--dim"));
-    const ImportDim bound[] = {{"N", 4}, {"x.2", 7}};
+    const ImportDim bound[] = {{"N", 4, 0}, {"x.2", 7, 0}};
     g = import_with(b, bound, 2);
     assert_non_null(g);
     assert_true(ops_infer_graph(g));
     expect_type(g, "y", "f32[4,3,7]");
     assert_true(ops_check_lowerable(g));
-    const ImportDim unknown[] = {{"M", 4}};
+    const ImportDim ranged[] = {{"N", 1, 8}, {"x.2", 7, 7}};
+    g = import_with(b, ranged, 2);
+    assert_non_null(g);
+    assert_true(ops_infer_graph(g));
+    expect_type(g, "y", "f32[1<=N<=8,3,7]");
+    assert_true(ops_check_lowerable(g));
+    const ImportDim reversed[] = {{"N", 8, 1}};
+    assert_null(import_with(b, reversed, 1));
+    assert_true(has_error(b->diag, "--dim N=1 is out of range"));
+    const ImportDim unknown[] = {{"M", 4, 0}};
     assert_null(import_with(b, unknown, 1));
     assert_true(has_error(b->diag, "--dim M: the model's named dimensions "
                                    "are: N, x.2"));

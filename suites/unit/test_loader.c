@@ -325,7 +325,7 @@ static void foreign_is_refused(void **state)
     expect_refusal(f, ASSAY_MISSING_CPU, "mips3d");
     edit_manifest(f, cpu_architecture(), "s390x");
     expect_refusal(f, ASSAY_WRONG_MACHINE, "s390x");
-    edit_manifest(f, "\"abi\": 3", "\"abi\": 99");
+    edit_manifest(f, "\"abi\": 4", "\"abi\": 99");
     expect_refusal(f, ASSAY_WRONG_ABI, "99");
 }
 
@@ -400,6 +400,143 @@ static void edited_manifest_is_refused(void **state)
     }
 }
 
+/* x and y of R rows and C columns, in storage of 2 and 3. */
+static const char open_code[] =
+    "#include \"runtime/abi.h\"\n"
+    "const int32_t assay_model_abi = ASSAY_ABI_VERSION;\n"
+    "void assay_model_run(const AssayRun *run)\n"
+    "{\n"
+    "    const float *x = run->inputs[0];\n"
+    "    float *t = (float *)(run->arena + 64), *y = run->outputs[0];\n"
+    "    for (int i = 0; i < run->extents[0]; i++)\n"
+    "        for (int j = 0; j < run->extents[1]; j++) {\n"
+    "            if (run->on_step) run->on_step(run->user, 0, 0);\n"
+    "            t[j * 2 + i] = x[i * 3 + j] * 10;\n"
+    "            y[i * 3 + j] = t[j * 2 + i] + 1;\n"
+    "            if (run->on_step) run->on_step(run->user, 0, 1);\n"
+    "        }\n"
+    "}\n";
+
+static void open_dims(Fixture *f)
+{
+    Program *p = f->program;
+    Extent rows = extent_ranged(f->arena, "R", 1, 2);
+    Extent columns = extent_ranged(f->arena, "C", 1, 3);
+    vec_push(f->arena, &p->symbols, rows);
+    vec_push(f->arena, &p->symbols, columns);
+    for (int i = 0; i < p->buffers.count; i++) {
+        ProgramBuffer *b = &p->buffers.data[i];
+        if (b->value)
+            continue;
+        Tensor *t = ARENA_NEW(f->arena, Tensor);
+        if (b->tensor)
+            *t = *b->tensor;
+        t->type = (TensorType){DT_F32, 2, {rows, columns}, NULL};
+        b->tensor = t;
+        /* Inputs and outputs are no inner tensors. */
+        b->first_step = b->kind == PB_ARENA ? 0 : 1;
+    }
+    build_code(f, open_code);
+    assert_true(
+        artifact_write_manifest(f->diag, f->program, f->dir, "model.so"));
+}
+
+typedef struct OpenSeen {
+    Artifact *artifact;
+    float tapped[6];
+} OpenSeen;
+
+static void on_open_step(void *user, int32_t step, int32_t is_end)
+{
+    OpenSeen *seen = user;
+    const ArtifactTensor *t = &artifact_info(seen->artifact)->tensors[0];
+    ArtifactValue v = {.rank = 2, .dims = {2, 3}, .extents = t->extents};
+    Array array = {DT_F32, 2, {0}, seen->tapped};
+    (void)step;
+    artifact_dims(seen->artifact, &v, array.dims);
+    if (is_end)
+        artifact_tap(seen->artifact, t, &array);
+}
+
+/* Arrays without gaps outside, whatever the dimensions; nothing is written
+ * behind them. */
+static void runs_any_dims(void **state)
+{
+    Fixture *f = *state;
+    Artifact *a;
+    AssayError error;
+    open_dims(f);
+    assert_int_equal(artifact_load(f->dir, NULL, &a, &error), ASSAY_OK);
+    const ArtifactInfo *info = artifact_info(a);
+    assert_int_equal(info->dim_count, 2);
+    assert_int_equal(info->inputs[0].bytes, 24);
+    for (int64_t rows = 1; rows <= 2; rows++)
+        for (int64_t columns = 1; columns <= 3; columns++) {
+            float y[7] = {9, 9, 9, 9, 9, 9, 9};
+            const void *in[] = {x};
+            void *out[] = {y};
+            int64_t shape[] = {rows, columns}, values[] = {0, 0}, dims[2];
+            const int64_t *shapes[] = {shape};
+            OpenSeen seen = {a, {0}};
+            assert_int_equal(artifact_find_dims(info, shapes, values, &error),
+                             ASSAY_OK);
+            assert_int_equal(artifact_set_dims(a, values, &error), ASSAY_OK);
+            artifact_on_step(a, on_open_step, &seen);
+            artifact_run(a, in, out);
+            artifact_dims(a, &info->outputs[0], dims);
+            assert_int_equal(dims[0], rows);
+            assert_int_equal(dims[1], columns);
+            for (int i = 0; i < 7; i++)
+                assert_true(y[i] == (i < rows * columns ? x[i] * 10 + 1 : 9));
+            for (int i = 0; i < rows * columns; i++)
+                assert_true(seen.tapped[i] == x[i] * 10);
+        }
+    artifact_free(a);
+}
+
+static void wrong_dims_are_told(void **state)
+{
+    Fixture *f = *state;
+    Artifact *a;
+    AssayError error;
+    open_dims(f);
+    assert_int_equal(artifact_load(f->dir, NULL, &a, &error), ASSAY_OK);
+    ArtifactInfo info = *artifact_info(a);
+    int64_t values[] = {2, 4}, many[] = {3, 1}, few[] = {1, 1};
+    const int64_t *shapes[] = {many, few};
+    assert_int_equal(artifact_set_dims(a, values, &error), ASSAY_BAD_SHAPE);
+    assert_non_null(strstr(error.text, "C is compiled for 1 to 3, not for 4"));
+    assert_int_equal(artifact_find_dims(&info, shapes, values, &error),
+                     ASSAY_BAD_SHAPE);
+    assert_non_null(strstr(error.text, "\"x\": axis 0 has 3 elements"));
+    assert_non_null(strstr(error.text, "R is compiled for 1 to 2"));
+    /* A second input of another mind. */
+    ArtifactValue inputs[] = {info.inputs[0], info.inputs[0]};
+    info.inputs = inputs;
+    info.input_count = 2;
+    inputs[1].name = "z";
+    many[0] = 2;
+    assert_int_equal(artifact_find_dims(&info, shapes, values, &error),
+                     ASSAY_BAD_SHAPE);
+    assert_non_null(strstr(error.text, "\"z\": axis 0 has 1 elements"));
+    assert_non_null(
+        strstr(error.text, "\"x\" says that the dimension R is 2"));
+    artifact_free(a);
+    static const char *const edits[][3] = {
+        {"\"upper\": 3", "\"upper\": 2", "inputs"},
+        {"\"lower\": 1", "\"lower\": 0", "inputs"},
+        {"\"R\",\n    \"C\"", "\"C\",\n    \"R\"", "inputs"},
+    };
+    for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
+        edit_manifest(f, edits[i][0], edits[i][1]);
+        expect_refusal(f, ASSAY_DAMAGED, edits[i][2]);
+        assert_true(
+            artifact_write_manifest(f->diag, f->program, f->dir, "model.so"));
+    }
+    edit_manifest(f, "\"upper\": 3", "\"upper\": 0");
+    expect_refusal(f, ASSAY_BAD_MANIFEST, "dims");
+}
+
 static void is_deterministic(void **state)
 {
     Fixture *f = *state;
@@ -448,6 +585,8 @@ int main(void)
         TEST(other_abi_in_code_is_refused),
         TEST(bad_manifest_is_refused),
         TEST(edited_manifest_is_refused),
+        TEST(runs_any_dims),
+        TEST(wrong_dims_are_told),
         TEST(is_deterministic),
         TEST(archive_is_deterministic),
         TEST(link_fault_is_told),

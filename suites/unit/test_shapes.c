@@ -1,0 +1,330 @@
+/* Dimensions that are known at run time only: each operator that takes them,
+ * compiled once and run for every value, against the reference at that value,
+ * in the interpreter and in both backends; and those that refuse. */
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "ops/op.h"
+#include "suites/unit/compiled.h"
+
+static char folder[] = "/tmp/assay_shapes_XXXXXX";
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    char command[64];
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command);
+}
+
+typedef struct Case {
+    const char *name;
+    const char *text; /* the lines of the graph */
+} Case;
+
+static Graph *parse(Arena *arena, const Case *test)
+{
+    return graph_from_text(arena, arena_printf(arena, "graph \"%s\"\n%s",
+                                               test->name, test->text));
+}
+
+enum { INTERPRETED, IN_C, MACHINE_CODE };
+
+/* One way of compiling, all values of the dimensions. */
+static void run_values(const Case *test, int level, bool naive, int how)
+{
+    Arena *arena = arena_new();
+    Graph *source = parse(arena, test);
+    PassOptions options = {.opt_level = level, .verify = true};
+    Compiled c = compile_graph(arena, source, "x86-64-v3", &options, naive);
+    int count = c.program->symbols.count;
+    int64_t dims[8];
+    ExtentValue names[8];
+    void *library =
+        how == INTERPRETED ? NULL : load_compiled(&c, folder, how == IN_C);
+
+    assert_in_range(count, 1, 8);
+    c.dims = dims;
+    for (int i = 0; i < count; i++)
+        dims[i] = extent_lower(c.program->symbols.data[i]);
+    for (bool more = true; more;) {
+        Arena *scratch = arena_new();
+        for (int i = 0; i < count; i++)
+            names[i] =
+                (ExtentValue){c.program->symbols.data[i].expr->name, dims[i]};
+        Array **inputs = input_arrays(scratch, source, names, count);
+        c.inputs = inputs;
+        c.arena = scratch;
+        Array **want = run_reference(scratch, source, inputs);
+        Array **got = library ? run_loaded(&c, library) : run_interpreted(&c);
+        for (int i = 0; i < c.program->output_count; i++)
+            check_close(arena_printf(scratch, "%s -O%d %s%d: %s of %d,%d",
+                                     test->name, level, naive ? "naive " : "",
+                                     how, source->outputs.data[i]->name,
+                                     (int)dims[0],
+                                     count > 1 ? (int)dims[1] : 0),
+                        got[i], want[i], 2e-5);
+        more = false;
+        for (int i = 0; i < count && !more; i++) {
+            more = ++dims[i] <= c.program->symbols.data[i].value;
+            if (!more)
+                dims[i] = extent_lower(c.program->symbols.data[i]);
+        }
+        arena_free(scratch);
+    }
+    if (library)
+        dlclose(library);
+    arena_free(arena);
+}
+
+static void check(const Case *test)
+{
+    run_values(test, 0, true, INTERPRETED);
+    run_values(test, 2, false, INTERPRETED);
+    run_values(test, 2, false, IN_C);
+    run_values(test, 2, false, MACHINE_CODE);
+}
+
+#define X "  input x: f32[2,1<=T<=9,4]\n"
+static const Case cases[] = {
+    {"relu", X "  y: f32[2,T,4] = Relu n(x)\n  output y\n"},
+    {"broadcast", X "  input z: f32[T<=9,1]\n"
+                    "  y: f32[2,T,4] = Mul n(x, z)\n  output y\n"},
+    {"two names", "  input x: f32[1<=N<=3,1<=T<=9]\n"
+                  "  input z: f32[1<=N<=3,1]\n"
+                  "  y: f32[N,T] = Add n(x, z)\n  output y\n"},
+    {"last axis", "  input x: f32[3,1<=T<=40]\n"
+                  "  y: f32[3,T] = Sigmoid n(x)\n  output y\n"},
+    {"matmul rows",
+     X "  const w: f32[4,3] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}\n"
+       "  y: f32[2,T,3] = MatMul n(x, w)\n  output y\n"},
+    {"matmul columns and depth",
+     "  input x: f32[2,1<=T<=9,4]\n"
+     "  xt: f32[2,4,T] = Transpose t(x) {perm=[0, 2, 1]}\n"
+     "  s: f32[2,T,T] = MatMul n(x, xt)\n"
+     "  y: f32[2,T,4] = MatMul m(s, x)\n  output y\n  output s\n"},
+    {"gemm",
+     "  input x: f32[1<=T<=9,4]\n"
+     "  const w: f32[3,4] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}\n"
+     "  const b: f32[3] = {1, -1, 2}\n"
+     "  y: f32[T,3] = Gemm n(x, w, b) {alpha=0.5, transB=1}\n  output y\n"},
+    {"gather rows",
+     "  input x: i64[1,1<=T<=9]\n"
+     "  const e: f32[5,3] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, "
+     "15}\n"
+     "  const five: i64[] = {5}\n"
+     "  m: i64[1,T] = Mod m(x, five)\n"
+     "  y: f32[1,T,3] = Gather n(e, m) {axis=0}\n  output y\n"},
+    {"gather the last",
+     X "  const last: i64[1] = {-1}\n  const one: i64[] = {0}\n"
+       "  y: f32[2,1,4] = Gather n(x, last) {axis=1}\n"
+       "  z: f32[2,4] = Gather m(x, one) {axis=1}\n"
+       "  output y\n  output z\n"},
+    {"softmax over it", "  input x: f32[3,1<=T<=40]\n"
+                        "  y: f32[3,T] = Softmax n(x) {axis=-1}\n"
+                        "  z: f32[3,T] = LogSoftmax m(x) {axis=1}\n"
+                        "  output y\n  output z\n"},
+    {"softmax beside it", X "  y: f32[2,T,4] = Softmax n(x) {axis=-1}\n"
+                            "  z: f32[2,T,4] = Softmax m(x) {axis=1}\n"
+                            "  output y\n  output z\n"},
+    {"reductions",
+     X "  const a: i64[1] = {1}\n  const b: i64[2] = {1, 2}\n"
+       "  s: f32[2,1,4] = ReduceSum s(x, a)\n"
+       "  m: f32[2,1,1] = ReduceMean m(x, b)\n"
+       "  k: f32[2,4] = ReduceMax k(x, a) {keepdims=0}\n"
+       "  l: f32[2,1,4] = ReduceLogSumExp l(x, a)\n"
+       "  q: f32[2,1,4] = ReduceL2 q(x, a)\n"
+       "  r: i64[2,4] = ArgMax r(x) {axis=1, keepdims=0}\n"
+       "  output s\n  output m\n  output k\n  output l\n  output q\n"
+       "  output r\n"},
+    {"reductions beside it",
+     X "  const a: i64[1] = {2}\n"
+       "  s: f32[2,T,1] = ReduceSum s(x, a)\n"
+       "  m: f32[2,T] = ReduceMean m(x, a) {keepdims=0}\n"
+       "  output s\n  output m\n"},
+    {"layernorm",
+     X "  const g: f32[4] = {1, 2, 0.5, 1}\n  const b: f32[4] = {0, 1, 2, 3}\n"
+       "  const o: f32[1] = {2}\n"
+       "  y: f32[2,T,4] = LayerNormalization n(x, g, b)\n"
+       "  z: f32[2,T,4] = LayerNormalization m(x, o) {axis=1}\n"
+       "  r: f32[2,T,4] = RMSNormalization r(x, g)\n"
+       "  output y\n  output z\n  output r\n"},
+    {"transpose", X "  y: f32[T,4,2] = Transpose n(x) {perm=[1, 2, 0]}\n"
+                    "  z: f32[2,4,T] = Transpose m(x) {perm=[0, 2, 1]}\n"
+                    "  output y\n  output z\n"},
+    {"reshape",
+     X "  const a: i64[2] = {-1, 4}\n  const b: i64[4] = {0, 0, 2, 2}\n"
+       "  const c: i64[3] = {2, -1, 1}\n  const d: i64[1] = {-1}\n"
+       "  p: f32[(T*2),4] = Reshape p(x, a)\n"
+       "  q: f32[2,T,2,2] = Reshape q(x, b)\n"
+       "  r: f32[2,(T*4),1] = Reshape r(x, c)\n"
+       "  s: f32[(T*8)] = Reshape s(p, d)\n"
+       "  f: f32[2,(T*4)] = Flatten f(x)\n"
+       "  output p\n  output q\n  output r\n  output s\n  output f\n"},
+    {"reshape of an expression",
+     X "  const one: i64[1] = {1}\n  const zero: i64[1] = {0}\n"
+       "  const end: i64[1] = {99}\n  const two: i64[1] = {2}\n"
+       "  const a: i64[2] = {-1, 2}\n  const b: i64[1] = {-1}\n"
+       "  h: f32[2,((T+1)/2),4] = Slice h(x, zero, end, one, two)\n"
+       "  p: f32[(((T+1)/2)*4),2] = Reshape p(h, a)\n"
+       "  y: f32[(((T+1)/2)*8)] = Reshape q(p, b)\n"
+       "  output y\n"},
+    {"unsqueeze and squeeze",
+     X "  const a: i64[2] = {0, 3}\n"
+       "  u: f32[1,2,T,1,4] = Unsqueeze u(x, a)\n"
+       "  y: f32[2,T,4] = Squeeze s(u, a)\n  output u\n  output y\n"},
+    {"concat along it",
+     X "  input z: f32[2,3,4]\n"
+       "  y: f32[2,((T+T)+3),4] = Concat n(x, z, x) {axis=1}\n"
+       "  output y\n"},
+    {"concat beside it",
+     X "  y: f32[2,T,8] = Concat n(x, x) {axis=2}\n  output y\n"},
+    {"split beside it",
+     X "  a: f32[2,T,2], b: f32[2,T,2] = Split n(x) {axis=2}\n"
+       "  y: f32[2,T,2] = Sub m(a, b)\n  output y\n"},
+    {"slices", "  input x: f32[2,2<=T<=9,4]\n"
+               "  const zero: i64[1] = {0}\n  const one: i64[1] = {1}\n"
+               "  const end: i64[1] = {9223372036854775807}\n"
+               "  const last: i64[1] = {-1}\n  const two: i64[1] = {2}\n"
+               "  const three: i64[1] = {3}\n  const six: i64[1] = {6}\n"
+               "  const low: i64[1] = {-9223372036854775807}\n"
+               "  a: f32[2,(T-1),4] = Slice a(x, one, end, one)\n"
+               "  b: f32[2,(T-1),4] = Slice b(x, zero, last, one)\n"
+               "  c: f32[2,((T+1)/2),4] = Slice c(x, zero, end, one, two)\n"
+               "  d: f32[2,min(T,3),4] = Slice d(x, zero, three, one)\n"
+               "  e: f32[2,T,4] = Slice e(x, last, low, one, last)\n"
+               "  f: f32[2,max((T-6),0),4] = Slice f(x, six, end, one)\n"
+               "  output a\n  output b\n  output c\n  output d\n  output e\n"
+               "  output f\n"},
+    {"slice up to it",
+     X "  const table: f32[12,1] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}\n"
+       "  const zero: i64[1] = {0}\n  const one: i64[1] = {1}\n"
+       "  const two: i64[1] = {2}\n"
+       "  s: i64[3] = Shape s(x)\n"
+       "  t: i64[1] = Slice t(s, one, two, zero)\n"
+       "  p: f32[T,1] = Slice p(table, zero, t, zero)\n"
+       "  y: f32[2,T,4] = Add y(x, p)\n  output y\n"},
+    {"pad", X "  const p: i64[6] = {0, 2, 0, 0, 1, 1}\n"
+              "  y: f32[2,(T+3),5] = Pad n(x, p)\n"
+              "  z: f32[2,(T+3),5] = Pad m(x, p) {mode=\"edge\"}\n"
+              "  output y\n  output z\n"},
+    {"expand to a shape", X "  const b: f32[1,4] = {1, 2, 3, 4}\n"
+                            "  s: i64[3] = Shape s(x)\n"
+                            "  y: f32[2,T,4] = Expand n(b, s)\n  output y\n"},
+    {"tile", X "  const r: i64[3] = {1, 2, 3}\n"
+               "  y: f32[2,(T*2),12] = Tile n(x, r)\n  output y\n"},
+    {"shape chain", X "  const i: i64[] = {1}\n  const z: i64[1] = {0}\n"
+                      "  const four: i64[1] = {4}\n  const two: i64[1] = {2}\n"
+                      "  s: i64[3] = Shape s(x)\n"
+                      "  t: i64[] = Gather t(s, i)\n"
+                      "  u: i64[1] = Unsqueeze u(t, z)\n"
+                      "  v: i64[1] = Mul v(u, four)\n"
+                      "  w: i64[2] = Concat w(two, v) {axis=0}\n"
+                      "  y: f32[2,(T*4)] = Reshape y(x, w)\n"
+                      "  n: i64[] = Size n(x)\n"
+                      "  output y\n  output w\n  output n\n"},
+    {"fill", X "  s: i64[3] = Shape s(x)\n"
+               "  c: f32[2,T,4] = ConstantOfShape c(s) {value=f32[1]{2}}\n"
+               "  y: f32[2,T,4] = Add y(x, c)\n  output y\n  output c\n"},
+};
+
+static void test_operators(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check(&cases[i]);
+}
+
+/* A head of attention as models write it, with everything in between. */
+static void test_attention(void **state)
+{
+    (void)state;
+    static const Case attention = {
+        "attention",
+        "  input x: f32[1,1<=T<=37,16]\n"
+        "  const w: f32[1,16] = {1, -1, 2, -2, 3, -3, 4, -4, 0.5, -0.5, 0.25, "
+        "-0.25, 0.1, -0.1, 0.2, -0.2}\n"
+        "  const wd: i64[2] = {16, 16}\n"
+        "  const h: i64[4] = {0, -1, 2, 8}\n"
+        "  const o: i64[3] = {0, -1, 16}\n"
+        "  const c: f32[] = {0.1}\n"
+        "  ww: f32[16,16] = Expand ww(w, wd)\n"
+        "  q: f32[1,T,16] = MatMul mq(x, ww)\n"
+        "  qh: f32[1,T,2,8] = Reshape rq(q, h)\n"
+        "  qt: f32[1,2,T,8] = Transpose tq(qh) {perm=[0, 2, 1, 3]}\n"
+        "  xh: f32[1,T,2,8] = Reshape rx(x, h)\n"
+        "  xt: f32[1,2,T,8] = Transpose tx(xh) {perm=[0, 2, 1, 3]}\n"
+        "  kt: f32[1,2,8,T] = Transpose tk(xh) {perm=[0, 2, 3, 1]}\n"
+        "  s: f32[1,2,T,T] = MatMul ms(qt, kt)\n"
+        "  sc: f32[1,2,T,T] = Mul sc(s, c)\n"
+        "  p: f32[1,2,T,T] = Softmax p(sc)\n"
+        "  a: f32[1,2,T,8] = MatMul ma(p, xt)\n"
+        "  at: f32[1,T,2,8] = Transpose ta(a) {perm=[0, 2, 1, 3]}\n"
+        "  ao: f32[1,T,16] = Reshape ra(at, o)\n"
+        "  y: f32[1,T,16] = Add res(ao, x)\n"
+        "  output y\n"};
+    check(&attention);
+}
+
+/* Messages name the node, and what is to be done. */
+static void refused(const char *text, const char *message)
+{
+    Arena *arena = arena_new();
+    Case test = {"refused", text};
+    Graph *g = parse(arena, &test);
+    bool ok = ops_infer_graph(g) && ops_check_lowerable(g);
+    assert_false(ok);
+    if (!strstr(g->diag->errors.data[0], message) ||
+        !strstr(g->diag->errors.data[0], "--dim"))
+        fail_msg("\"%s\" lacks \"%s\"", g->diag->errors.data[0], message);
+    assert_int_equal(g->diag->errors.count, 1);
+    arena_free(arena);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    /* All nodes of a kind in one message. */
+    refused(X "  const a: i64[] = {1}\n"
+              "  y: f32[2,T,4] = CumSum first(x, a)\n"
+              "  z: f32[2,T,4] = CumSum second(y, a)\n  output z\n",
+            "CumSum \"second\"");
+    refused(X "  input z: f32[1<=S<=9,4]\n"
+              "  y: f32[2,T,4] = Add sum(x, z)\n  output y\n",
+            "the extents T and S are not known to be equal");
+    refused(X "  input z: f32[9,4]\n"
+              "  y: f32[2,T,4] = Add sum(x, z)\n  output y\n",
+            "the extents T and 9 are not known to be equal");
+    refused(X "  const s: i64[2] = {3, -1}\n"
+              "  y: f32[3,T] = Reshape r(x, s)\n  output y\n",
+            "whether the elements fit");
+    refused(X "  const s: i64[3] = {2, 9, 4}\n"
+              "  y: f32[2,9,4] = Reshape r(x, s)\n  output y\n",
+            "whether the elements fit");
+    refused("  input x: f32[2,T]\n  y: f32[2,T] = Relu r(x)\n  output y\n",
+            "x: f32[2,T]");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_operators),
+        cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
