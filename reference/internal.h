@@ -144,5 +144,9 @@ bool ref_attention(RefCall *call);
 bool ref_rotary_embedding(RefCall *call);
 bool ref_topk(RefCall *call);
 bool ref_recurrent(RefCall *call);
+bool ref_dynamic_quantize(RefCall *call);
+bool ref_qlinear_matmul(RefCall *call);
+bool ref_conv_integer(RefCall *call);
+bool ref_qlinear_conv(RefCall *call);
 
 #endif

@@ -10,7 +10,8 @@
 /* One table a family; a user's own tables go in front of these. */
 #define TABLE(name, family, following)                                        \
     static const OpTable name = {family, following}
-TABLE(table_rotary, ops_rotary, NULL);
+TABLE(table_qlinear, ops_qlinear, NULL);
+TABLE(table_rotary, ops_rotary, &table_qlinear);
 TABLE(table_attention, ops_attention, &table_rotary);
 TABLE(table_deform, ops_deform, &table_attention);
 TABLE(table_sample, ops_sample, &table_deform);

@@ -37,6 +37,7 @@ extern const Op *const ops_attention[];
 extern const Op *const ops_rotary[];
 extern const Op *const ops_topk[];
 extern const Op *const ops_recurrent[];
+extern const Op *const ops_qlinear[];
 
 /* Sets of element types. */
 enum {

@@ -18,6 +18,7 @@ extern const OpRow ops_rows_layers[];
 extern const OpRow ops_rows_shape[];
 extern const OpRow ops_rows_index[];
 extern const OpRow ops_rows_signal[];
+extern const OpRow ops_rows_quantized[];
 extern const OpRow ops_rows_sequence[];
 
 #endif

@@ -79,8 +79,6 @@ const OpRow ops_rows_layers[] = {
      "alpha=0.5,beta=2.0", "f32[1,2]={23.5,25}"},
     {"Gemm", "f32[2,2] f32[2,2] f32[3,1,2]", "", "!its rank must be 0 to 2"},
     {"Gemm", "f32[1,2] f32[2,2] f32[2,2]", "", "!does not broadcast"},
-    {"MatMulInteger", "u8[1,2]={255,255} i8[2,1]={127,-128} u8[]={128}", "",
-     "i32[1,1]={-127}"},
     /* normalization */
     {"BatchNormalization",
      "f32[1,2,1]={1,2} f32[2]={2,3} f32[2]={1,0} f32[2]={0,1} f32[2]={3,0}",

@@ -181,9 +181,9 @@ static void check_row(const OpRow *row)
     arena_free(a);
 }
 
-static const OpRow *const tables[] = {ops_rows_elementwise, ops_rows_layers,
-                                      ops_rows_shape,       ops_rows_index,
-                                      ops_rows_signal,      ops_rows_sequence};
+static const OpRow *const tables[] = {
+    ops_rows_elementwise, ops_rows_layers,   ops_rows_shape,    ops_rows_index,
+    ops_rows_signal,      ops_rows_sequence, ops_rows_quantized};
 enum { TABLES = sizeof tables / sizeof *tables };
 
 static void test_rows(void **state)
