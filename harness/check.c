@@ -89,9 +89,113 @@ Difference compare_arrays(const Array *got, const Array *wanted,
 
 /* ---- reference -------------------------------------------------------- */
 
+/* A body on values of its inputs; false as reference_run. */
+static bool eval_body(Arena *arena, const Graph *body, const Array **inputs,
+                      const RefOp *const *own, const Array **outputs,
+                      Str *error)
+{
+    ReferenceValues inner;
+    if (!reference_run(arena, body, (Array *const *)inputs, own, &inner,
+                       error))
+        return false;
+    for (int i = 0; i < body->outputs.count; i++)
+        outputs[i] = inner.by_id[body->outputs.data[i]->id];
+    return true;
+}
+
+/* Slices one after the other along a new first axis. */
+static const Array *join_slices(Arena *arena, const Array **slices,
+                                int64_t count, const Array *like)
+{
+    int64_t dims[MAX_RANK] = {count};
+    for (int i = 0; i < like->rank; i++)
+        dims[i + 1] = like->dims[i];
+    Array *whole = array_new(arena, like->dtype, like->rank + 1, dims);
+    size_t size = array_bytes(like);
+    for (int64_t i = 0; i < count; i++)
+        memcpy((char *)whole->data + (size_t)i * size, slices[i]->data, size);
+    return whole;
+}
+
+enum { MAX_ITERATIONS = 1 << 20 };
+
+static bool eval_loop(Arena *arena, const Node *node, const Array **in,
+                      const RefOp *const *own, const Array **out, Str *error)
+{
+    const Graph *body = node->bodies.data[0];
+    int carried = (int)attrs_int(&node->attrs, "carried", 0),
+        results = node->outputs.count - carried;
+    const Array **args =
+        ARENA_ARRAY(arena, const Array *, body->inputs.count + 1);
+    const Array **made =
+        ARENA_ARRAY(arena, const Array *, body->outputs.count + 1);
+    typedef Vec(const Array *) Slices;
+    Slices *slices = ARENA_ARRAY(arena, Slices, results + 1);
+    bool more = !in[1] || array_get_int(in[1], 0);
+    int64_t most = in[0] ? array_get_int(in[0], 0) : MAX_ITERATIONS;
+    for (int i = 2; i < body->inputs.count; i++)
+        args[i] = in[i];
+    for (int64_t t = 0; more && t < most; t++) {
+        Array *number = array_new(arena, DT_I64, 0, NULL);
+        array_set_int(number, 0, t);
+        args[0] = number;
+        args[1] = array_scalar(arena, DT_BOOL, 1);
+        if (t == MAX_ITERATIONS - 1 ||
+            !eval_body(arena, body, args, own, made, error)) {
+            if (t == MAX_ITERATIONS - 1)
+                str_addf(error, "reference: %s \"%s\": does not end\n",
+                         node->op->name, node->name);
+            return false;
+        }
+        more = array_get_int(made[0], 0) != 0;
+        for (int i = 0; i < carried; i++)
+            args[2 + i] = made[1 + i];
+        for (int i = 0; i < results; i++)
+            vec_push(arena, &slices[i], made[1 + carried + i]);
+    }
+    for (int i = 0; i < carried; i++)
+        out[i] = args[2 + i];
+    for (int i = 0; i < results; i++) {
+        /* Of no slices, only the compiler's type says the shape. */
+        const Array *like = slices[i].count ? slices[i].data[0] : NULL;
+        if (!like) {
+            str_addf(error, "reference: %s \"%s\": no iteration\n",
+                     node->op->name, node->name);
+            return false;
+        }
+        out[carried + i] =
+            join_slices(arena, slices[i].data, slices[i].count, like);
+    }
+    return true;
+}
+
+static bool eval_control(Arena *arena, const Node *node,
+                         const RefOp *const *own, ReferenceValues *values,
+                         Str *error)
+{
+    const Array **in =
+        ARENA_ARRAY(arena, const Array *, node->inputs.count + 2);
+    const Array **out =
+        ARENA_ARRAY(arena, const Array *, node->outputs.count + 1);
+    for (int i = 0; i < node->inputs.count; i++)
+        if (node->inputs.data[i])
+            in[i] = values->by_id[node->inputs.data[i]->id];
+    bool ok =
+        node->op->traits & OP_LOOP
+            ? eval_loop(arena, node, in, own, out, error)
+            : eval_body(arena, node->bodies.data[!array_get_int(in[0], 0)],
+                        in + 1, own, out, error);
+    for (int i = 0; ok && i < node->outputs.count; i++)
+        if (node->outputs.data[i])
+            values->by_id[node->outputs.data[i]->id] = out[i];
+    return ok;
+}
+
 static bool eval_node(Arena *arena, const Node *node, const RefOp *const *own,
                       ReferenceValues *values, Str *error)
 {
+    if (node->bodies.count)
+        return eval_control(arena, node, own, values, error);
     const Array **in =
         ARENA_ARRAY(arena, const Array *, node->inputs.count + 1);
     for (int i = 0; i < node->inputs.count; i++)

@@ -75,7 +75,8 @@ static void profile_step(void *user, int32_t step, int32_t is_end)
 {
     Profile *p = user;
     if (is_end)
-        p->seconds[step * p->runs + p->run] = clock_now() - p->start;
+        /* A step in a loop counts with all its iterations. */
+        p->seconds[step * p->runs + p->run] += clock_now() - p->start;
     else
         p->start = clock_now();
 }

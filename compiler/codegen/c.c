@@ -90,6 +90,78 @@ static void emit_step(Str *out, Arena *scratch, const Program *p, int s)
              s, name, s);
 }
 
+static void emit_block(Str *out, Arena *scratch, const Program *p, int parent,
+                       bool in_otherwise, int first, int end);
+
+static void emit_element(Str *out, const Program *p, int buffer,
+                         const char *type)
+{
+    str_addf(out, "*(%s *)", type);
+    emit_argument(out, &p->buffers.data[buffer]);
+}
+
+static void emit_branch(Str *out, Arena *scratch, const Program *p, int index)
+{
+    const ProgramRegion *r = &p->regions.data[index];
+
+    str_add(out, "    if (");
+    emit_element(out, p, r->cond, "const uint8_t");
+    str_add(out, ") {\n");
+    emit_block(out, scratch, p, index, false, r->first, r->otherwise);
+    if (r->otherwise < r->end) {
+        str_add(out, "    } else {\n");
+        emit_block(out, scratch, p, index, true, r->otherwise, r->end);
+    }
+    str_add(out, "    }\n");
+}
+
+static void emit_loop(Str *out, Arena *scratch, const Program *p, int index)
+{
+    const ProgramRegion *r = &p->regions.data[index];
+
+    str_addf(out, "    const int64_t most%d = ", index);
+    if (r->trips >= 0)
+        emit_element(out, p, r->trips, "const int64_t");
+    else
+        str_addf(out, "INT64_C(%" PRId64 ")", r->most);
+    str_addf(out, ";\n    for (int64_t i%d = 0; i%d < most%d", index, index,
+             index);
+    if (r->cond >= 0) {
+        str_add(out, " && ");
+        emit_element(out, p, r->cond, "const uint8_t");
+    }
+    str_addf(out, "; i%d++) {\n", index);
+    if (r->counter >= 0) {
+        str_add(out, "        ");
+        emit_element(out, p, r->counter, "int64_t");
+        str_addf(out, " = i%d;\n", index);
+    }
+    emit_block(out, scratch, p, index, false, r->first, r->end);
+    str_add(out, "    }\n");
+}
+
+/* Steps with the regions directly among them. */
+static void emit_block(Str *out, Arena *scratch, const Program *p, int parent,
+                       bool in_otherwise, int first, int end)
+{
+    int region = -1;
+
+    for (;;) {
+        region =
+            program_next_region(p, parent, in_otherwise, first, end, region);
+        const ProgramRegion *r = region >= 0 ? &p->regions.data[region] : NULL;
+        for (; first < (r ? r->first : end); first++)
+            emit_step(out, scratch, p, first);
+        if (!r)
+            return;
+        if (r->kind == REGION_BRANCH)
+            emit_branch(out, scratch, p, region);
+        else
+            emit_loop(out, scratch, p, region);
+        first = r->end;
+    }
+}
+
 enum { STEPS_A_PART = 64 };
 
 static void emit_model(Str *out, const Program *p)
@@ -107,15 +179,14 @@ static void emit_model(Str *out, const Program *p)
     emit_facts(out, p);
     /* In pieces: compilers' work on a function grows faster than its size,
      * and functions that others could call are not put together again. */
-    int parts = (p->steps.count + STEPS_A_PART - 1) / STEPS_A_PART;
-    for (int i = 0; i < parts; i++) {
+    int parts = 0;
+    for (int at = 0, end; at < p->steps.count; at = end, parts++) {
+        end = program_cut(p, at, STEPS_A_PART);
         str_addf(out,
                  "void assay_model_part%d(const AssayRun *run);\n"
                  "void assay_model_part%d(const AssayRun *run)\n{\n",
-                 i, i);
-        for (int k = 0; k < STEPS_A_PART; k++)
-            if (i * STEPS_A_PART + k < p->steps.count)
-                emit_step(out, scratch, p, i * STEPS_A_PART + k);
+                 parts, parts);
+        emit_block(out, scratch, p, -1, false, at, end);
         str_add(out, "}\n\n");
     }
     str_add(out, "void assay_model_run(const AssayRun *run)\n{\n"

@@ -149,6 +149,131 @@ static void emit_facts(Module *m, const Program *program)
     LLVMSetGlobalConstant(global, 1);
 }
 
+/* What emitting steps needs at hand. */
+typedef struct Steps {
+    Module *m;
+    const Program *program;
+    LLVMValueRef f, run, base[5], args;
+} Steps;
+
+static void emit_call(Steps *s, int index)
+{
+    Module *m = s->m;
+    LLVMBuilderRef b = m->builder;
+    const ProgramStep *step = &s->program->steps.data[index];
+    const char *name = s->program->kernels.data[step->kernel].kernel->name;
+    LLVMValueRef kernel = LLVMGetNamedFunction(m->module, name);
+    if (!kernel)
+        kernel = LLVMAddFunction(m->module, name, module_kernel_type(m));
+    emit_hook(m, s->f, s->run, index, 0);
+    for (int k = 0; k < step->arg_count; k++) {
+        LLVMValueRef at = module_int(m, k);
+        LLVMValueRef slot =
+            LLVMBuildInBoundsGEP2(b, m->ptr, s->args, &at, 1, "");
+        LLVMBuildStore(
+            b, buffer_address(m, s->program, step->args[k], s->base), slot);
+    }
+    LLVMValueRef pass[] = {s->run, s->args};
+    LLVMBuildCall2(b, module_kernel_type(m), kernel, pass, 2, "");
+    emit_hook(m, s->f, s->run, index, 1);
+}
+
+static LLVMValueRef load_element(Steps *s, int buffer, LLVMTypeRef type)
+{
+    return LLVMBuildLoad2(s->m->builder, type,
+                          buffer_address(s->m, s->program, buffer, s->base),
+                          "");
+}
+
+static LLVMValueRef load_condition(Steps *s, int buffer)
+{
+    return LLVMBuildICmp(s->m->builder, LLVMIntNE,
+                         load_element(s, buffer, s->m->i8),
+                         LLVMConstInt(s->m->i8, 0, 0), "");
+}
+
+static LLVMBasicBlockRef add_block(Steps *s, const char *name)
+{
+    return LLVMAppendBasicBlockInContext(s->m->context, s->f, name);
+}
+
+static void emit_block(Steps *s, int parent, bool in_otherwise, int first,
+                       int end);
+
+static void emit_branch(Steps *s, int index)
+{
+    const ProgramRegion *r = &s->program->regions.data[index];
+    LLVMBuilderRef b = s->m->builder;
+    LLVMBasicBlockRef then = add_block(s, "then");
+    LLVMBasicBlockRef otherwise = add_block(s, "else");
+    LLVMBasicBlockRef join = add_block(s, "join");
+
+    LLVMBuildCondBr(b, load_condition(s, r->cond), then, otherwise);
+    LLVMPositionBuilderAtEnd(b, then);
+    emit_block(s, index, false, r->first, r->otherwise);
+    LLVMBuildBr(b, join);
+    LLVMPositionBuilderAtEnd(b, otherwise);
+    emit_block(s, index, true, r->otherwise, r->end);
+    LLVMBuildBr(b, join);
+    LLVMPositionBuilderAtEnd(b, join);
+}
+
+static void emit_loop(Steps *s, int index)
+{
+    const ProgramRegion *r = &s->program->regions.data[index];
+    Module *m = s->m;
+    LLVMBuilderRef b = m->builder;
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
+    LLVMBasicBlockRef head = add_block(s, "head");
+    LLVMBasicBlockRef body = add_block(s, "body");
+    LLVMBasicBlockRef done = add_block(s, "done");
+    LLVMValueRef most = r->trips >= 0 ? load_element(s, r->trips, m->i64)
+                                      : module_int(m, r->most);
+    LLVMValueRef zero = module_int(m, 0);
+
+    LLVMBuildBr(b, head);
+    LLVMPositionBuilderAtEnd(b, head);
+    LLVMValueRef i = LLVMBuildPhi(b, m->i64, "i");
+    LLVMAddIncoming(i, &zero, &before, 1);
+    LLVMValueRef more = LLVMBuildICmp(b, LLVMIntSLT, i, most, "");
+    if (r->cond >= 0)
+        more = LLVMBuildAnd(b, more, load_condition(s, r->cond), "");
+    LLVMBuildCondBr(b, more, body, done);
+    LLVMPositionBuilderAtEnd(b, body);
+    if (r->counter >= 0)
+        LLVMBuildStore(b, i,
+                       buffer_address(m, s->program, r->counter, s->base));
+    emit_block(s, index, false, r->first, r->end);
+    LLVMValueRef next = LLVMBuildNSWAdd(b, i, module_int(m, 1), "");
+    LLVMBasicBlockRef latch = LLVMGetInsertBlock(b);
+    LLVMAddIncoming(i, &next, &latch, 1);
+    LLVMBuildBr(b, head);
+    LLVMPositionBuilderAtEnd(b, done);
+}
+
+/* Steps with the regions directly among them. */
+static void emit_block(Steps *s, int parent, bool in_otherwise, int first,
+                       int end)
+{
+    int region = -1;
+
+    for (;;) {
+        region = program_next_region(s->program, parent, in_otherwise, first,
+                                     end, region);
+        const ProgramRegion *r =
+            region >= 0 ? &s->program->regions.data[region] : NULL;
+        for (; first < (r ? r->first : end); first++)
+            emit_call(s, first);
+        if (!r)
+            return;
+        if (r->kind == REGION_BRANCH)
+            emit_branch(s, region);
+        else
+            emit_loop(s, region);
+        first = r->end;
+    }
+}
+
 /* Steps `first` to `end` - 1 as a function of their own: LLVM's work on one
  * function grows faster than its size. */
 static void emit_steps(Module *m, const Program *program, int first, int end,
@@ -157,35 +282,18 @@ static void emit_steps(Module *m, const Program *program, int first, int end,
     LLVMBuilderRef b = m->builder;
     LLVMPositionBuilderAtEnd(
         b, LLVMAppendBasicBlockInContext(m->context, f, "entry"));
-    LLVMValueRef run = LLVMGetParam(f, 0), base[5] = {NULL};
+    Steps s = {.m = m, .program = program, .f = f, .run = LLVMGetParam(f, 0)};
     for (unsigned i = 0; i < 4; i++)
-        base[i] = module_run_field(m, run, i);
+        s.base[i] = module_run_field(m, s.run, i);
     if (program->symbols.count)
-        base[4] = module_run_field(m, run, 8);
+        s.base[4] = module_run_field(m, s.run, 8);
     int most = 1;
     for (int i = first; i < end; i++)
         if (program->steps.data[i].arg_count > most)
             most = program->steps.data[i].arg_count;
     LLVMTypeRef args_type = LLVMArrayType2(m->ptr, (uint64_t)most);
-    LLVMValueRef args = LLVMBuildAlloca(b, args_type, "args");
-    for (int i = first; i < end; i++) {
-        const ProgramStep *step = &program->steps.data[i];
-        const char *name = program->kernels.data[step->kernel].kernel->name;
-        LLVMValueRef kernel = LLVMGetNamedFunction(m->module, name);
-        if (!kernel)
-            kernel = LLVMAddFunction(m->module, name, module_kernel_type(m));
-        emit_hook(m, f, run, i, 0);
-        for (int k = 0; k < step->arg_count; k++) {
-            LLVMValueRef at = module_int(m, k);
-            LLVMValueRef slot =
-                LLVMBuildInBoundsGEP2(b, m->ptr, args, &at, 1, "");
-            LLVMBuildStore(b, buffer_address(m, program, step->args[k], base),
-                           slot);
-        }
-        LLVMValueRef pass[] = {run, args};
-        LLVMBuildCall2(b, module_kernel_type(m), kernel, pass, 2, "");
-        emit_hook(m, f, run, i, 1);
-    }
+    s.args = LLVMBuildAlloca(b, args_type, "args");
+    emit_block(&s, -1, false, first, end);
     LLVMBuildRetVoid(b);
 }
 
@@ -205,14 +313,16 @@ void emit_model(Module *m, const Program *program)
         emit_steps(m, program, 0, count, f);
         return;
     }
-    int parts = (count + STEPS_A_PART - 1) / STEPS_A_PART;
-    LLVMValueRef *part = ARENA_ARRAY(m->arena, LLVMValueRef, parts);
-    for (int i = 0; i < parts; i++) {
-        int first = i * STEPS_A_PART, end = first + STEPS_A_PART;
-        part[i] = LLVMAddFunction(
-            m->module, arena_printf(m->arena, "assay_model_part%d", i), type);
-        LLVMSetLinkage(part[i], LLVMInternalLinkage);
-        emit_steps(m, program, first, end < count ? end : count, part[i]);
+    int parts = 0;
+    LLVMValueRef *part =
+        ARENA_ARRAY(m->arena, LLVMValueRef, count / STEPS_A_PART + 1);
+    for (int first = 0, end; first < count; first = end, parts++) {
+        end = program_cut(program, first, STEPS_A_PART);
+        part[parts] = LLVMAddFunction(
+            m->module, arena_printf(m->arena, "assay_model_part%d", parts),
+            type);
+        LLVMSetLinkage(part[parts], LLVMInternalLinkage);
+        emit_steps(m, program, first, end, part[parts]);
     }
     LLVMPositionBuilderAtEnd(
         b, LLVMAppendBasicBlockInContext(m->context, f, "entry"));

@@ -56,6 +56,10 @@ Graph *graph_copy(Arena *arena, const Graph *from)
         memset(&copy->inputs, 0, sizeof copy->inputs);
         memset(&copy->outputs, 0, sizeof copy->outputs);
         memset(&copy->sources, 0, sizeof copy->sources);
+        memset(&copy->bodies, 0, sizeof copy->bodies);
+        for (int k = 0; k < n->bodies.count; k++)
+            vec_push(arena, &copy->bodies,
+                     graph_copy(arena, n->bodies.data[k]));
         for (int k = 0; k < n->attrs.list.count; k++)
             vec_push(arena, &copy->attrs.list, n->attrs.list.data[k]);
         for (int k = 0; k < n->inputs.count; k++) {
@@ -74,4 +78,58 @@ Graph *graph_copy(Arena *arena, const Graph *from)
     for (int i = 0; i < from->outputs.count; i++)
         vec_push(arena, &to->outputs, tensor[from->outputs.data[i]->id]);
     return to;
+}
+
+/* The copy of a body's tensor, NULL for one left out. */
+static Tensor *inlined(Graph *g, Tensor **copies, const Tensor *t)
+{
+    if (t && !copies[t->id] && t->value)
+        copies[t->id] = graph_add_constant(g, t->name, t->value);
+    return t ? copies[t->id] : NULL;
+}
+
+void graph_inline(Graph *g, Node *node, const Graph *body,
+                  Tensor *const *inputs, const char *prefix, Tensor **outputs)
+{
+    Arena *scratch = arena_new();
+    Tensor **copies = ARENA_ARRAY(scratch, Tensor *, body->next_id + 1);
+
+    for (int i = 0; i < body->inputs.count; i++)
+        copies[body->inputs.data[i]->id] = inputs[i];
+    for (int i = 0; i < body->nodes.count; i++) {
+        const Node *from = body->nodes.data[i];
+        Tensor **in = ARENA_ARRAY(scratch, Tensor *, from->inputs.count + 1);
+        for (int k = 0; k < from->inputs.count; k++)
+            in[k] = inlined(g, copies, from->inputs.data[k]);
+        const char *domain = op_domain(from->op);
+        Node *to =
+            graph_add_node(g,
+                           *domain ? arena_printf(scratch, "%s::%s", domain,
+                                                  op_name(from->op))
+                                   : op_name(from->op),
+                           arena_printf(g->arena, "%s.%s", prefix, from->name),
+                           in, from->inputs.count, from->outputs.count);
+        graph_move_before(g, to, node);
+        graph_add_source(g, to, from);
+        to->no_fuse = from->no_fuse || node->no_fuse;
+        for (int k = 0; k < from->attrs.list.count; k++)
+            attrs_set(g->arena, &to->attrs, from->attrs.list.data[k]);
+        for (int k = 0; k < from->bodies.count; k++)
+            vec_push(g->arena, &to->bodies,
+                     graph_copy(g->arena, from->bodies.data[k]));
+        for (int k = 0; k < from->outputs.count; k++) {
+            const Tensor *y = from->outputs.data[k];
+            if (!y) {
+                graph_drop_output(g, to, k);
+                continue;
+            }
+            graph_name_tensor(
+                g, to->outputs.data[k],
+                arena_printf(g->arena, "%s.%s", prefix, y->name));
+            copies[y->id] = to->outputs.data[k];
+        }
+    }
+    for (int i = 0; i < body->outputs.count; i++)
+        outputs[i] = inlined(g, copies, body->outputs.data[i]);
+    arena_free(scratch);
 }

@@ -175,6 +175,7 @@ const char *apart_text(Apart apart)
         [APART_EXCLUDED] = "--no-fuse",
         [APART_KIND] = "impure or several results",
         [APART_PROGRAM] = "loop program",
+        [APART_CONTROL] = "control flow",
         [APART_LEVEL] = "no fusion at -O0",
     };
     return texts[apart];
@@ -195,18 +196,30 @@ int graph_symbol(const Graph *g, const char *name)
     return -1;
 }
 
+static void add_symbols(Graph *g, Extent extent)
+{
+    const DimExpr *expr = extent.expr;
+    if (!expr)
+        return;
+    if (expr->kind != DIM_NAME) {
+        add_symbols(g, expr->a);
+        add_symbols(g, expr->b);
+    } else if (extent.value >= 0 && graph_symbol(g, expr->name) < 0) {
+        vec_push(g->arena, &g->symbols, extent);
+    }
+}
+
+void graph_add_symbols(Graph *g, const TensorType *type)
+{
+    for (int k = 0; k < type->rank; k++)
+        add_symbols(g, type->dims[k]);
+}
+
 void graph_find_symbols(Graph *g)
 {
     g->symbols.count = 0;
-    for (int i = 0; i < g->inputs.count; i++) {
-        const TensorType *type = &g->inputs.data[i]->type;
-        for (int k = 0; k < type->rank; k++) {
-            const DimExpr *expr = type->dims[k].expr;
-            if (expr && expr->kind == DIM_NAME && type->dims[k].value >= 0 &&
-                graph_symbol(g, expr->name) < 0)
-                vec_push(g->arena, &g->symbols, type->dims[k]);
-        }
-    }
+    for (int i = 0; i < g->inputs.count; i++)
+        graph_add_symbols(g, &g->inputs.data[i]->type);
 }
 
 /* An extent with a bound is not static: what runs may be smaller. */

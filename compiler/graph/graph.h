@@ -74,6 +74,7 @@ typedef enum Apart {
     APART_EXCLUDED,  /* --no-fuse */
     APART_KIND,      /* impure, or several results */
     APART_PROGRAM,   /* a loop program, which is a kernel by itself */
+    APART_CONTROL,   /* control flow, or behind it */
     APART_LEVEL,     /* nothing is fused at -O0 */
     APART_COUNT
 } Apart;
@@ -89,6 +90,10 @@ struct Node {
     Group *group; /* set by the fusion pass */
     Apart *apart; /* by operand, from the fusion pass as it decides; or NULL */
     bool no_fuse; /* excluded from fusion by the user */
+    /* Of control flow: the branches, or what a loop repeats. A body is closed:
+     * what it reads from outside are inputs of it and operands of the node,
+     * in the order that ops/control.h says. */
+    Vec(struct Graph *) bodies;
 };
 
 /* Nodes that become one kernel. `anchor` is the node whose computation
@@ -152,6 +157,12 @@ void graph_drop_output(Graph *g, Node *node, int index);
 Tensor *graph_apply(Graph *g, const char *op, const char *name, Attrs attrs,
                     ...);
 
+/* Copies the nodes of a body to right before `node`. Input i of the body
+ * becomes inputs[i]; its output i became outputs[i]. Names of the copies start
+ * with `prefix`; constants are shared. */
+void graph_inline(Graph *g, Node *node, const Graph *body,
+                  Tensor *const *inputs, const char *prefix, Tensor **outputs);
+
 /* Edits keep producer and user lists right. */
 void graph_set_input(Graph *g, Node *node, int index, Tensor *tensor);
 /* All users (and graph outputs) of `from` use `to` instead; `to` inherits
@@ -185,6 +196,8 @@ bool type_is_bounded(const TensorType *type);
 int64_t type_most(const TensorType *type);
 /* Fills g->symbols anew: the names of the inputs' extents in order. */
 void graph_find_symbols(Graph *g);
+/* Adds the names with bounds of a type's extents that are not there yet. */
+void graph_add_symbols(Graph *g, const TensorType *type);
 /* The place of a name among g->symbols, -1 for none. */
 int graph_symbol(const Graph *g, const char *name);
 /* Element type and extents; quantization does not count. */

@@ -9,6 +9,7 @@
 typedef struct Parser {
     Arena *arena;
     Diag *diag;
+    const OpTable *ops;
     Graph *g;
     const char *at, *end;
     int line;
@@ -530,8 +531,33 @@ static bool parse_group(Parser *p)
     return true;
 }
 
+static Graph *parse_graph(Parser *p);
+
+/* Of the node above: a graph up to the closing brace. */
+static bool parse_body(Parser *p)
+{
+    Graph *outer = p->g;
+    if (!outer->nodes.count)
+        return fail(p, "a node before its body");
+    if (!expect(p, "{"))
+        return false;
+    while (*p->at == '\n' || *p->at == ' ') {
+        p->line += *p->at == '\n';
+        p->at++;
+    }
+    Graph *body = parse_graph(p);
+    p->g = outer;
+    if (p->failed || !expect(p, "}"))
+        return false;
+    vec_push(p->arena, &outer->nodes.data[outer->nodes.count - 1]->bodies,
+             body);
+    return true;
+}
+
 static bool parse_line(Parser *p)
 {
+    if (accept_word(p, "body"))
+        return parse_body(p);
     if (accept_word(p, "input"))
         return parse_input(p);
     if (accept_word(p, "const"))
@@ -553,38 +579,47 @@ static void find_within(Parser *p)
     }
 }
 
-/* Line by line; blank lines are fine, so that texts can be laid out by hand
- * in tests. */
+/* Line by line, up to the end or a closing brace; blank lines are fine, so
+ * that texts can be laid out by hand in tests. */
+static Graph *parse_graph(Parser *p)
+{
+    const char *name = NULL;
+    if (accept_word(p, "graph"))
+        name = parse_name(p);
+    else
+        fail(p, "graph");
+    if (name)
+        p->g = graph_new(p->arena, p->diag, name, p->ops);
+    while (!p->failed) {
+        skip_blanks(p);
+        if (!*p->at || *p->at == '}')
+            break;
+        if (*p->at != '\n') {
+            fail(p, "the end of the line");
+            break;
+        }
+        p->at++;
+        p->line++;
+        skip_blanks(p);
+        if (*p->at && *p->at != '\n' && *p->at != '}')
+            parse_line(p);
+    }
+    find_within(p);
+    return p->g;
+}
+
 Graph *graph_parse(Arena *arena, Diag *diag, const OpTable *ops,
                    const char *text)
 {
     Parser p = {.arena = arena,
                 .diag = diag,
+                .ops = ops,
                 .at = text,
                 .end = text + strlen(text),
                 .line = 1};
-    const char *name = NULL;
-    if (accept_word(&p, "graph"))
-        name = parse_name(&p);
-    else
-        fail(&p, "graph");
-    if (name)
-        p.g = graph_new(arena, diag, name, ops);
-    while (!p.failed) {
-        skip_blanks(&p);
-        if (!*p.at)
-            break;
-        if (*p.at != '\n') {
-            fail(&p, "the end of the line");
-            break;
-        }
-        p.at++;
-        p.line++;
-        skip_blanks(&p);
-        if (*p.at && *p.at != '\n')
-            parse_line(&p);
-    }
-    find_within(&p);
+    Graph *g = parse_graph(&p);
+    if (!p.failed && *p.at)
+        fail(&p, "the end of the text");
     str_free(&p.word);
-    return p.failed ? NULL : p.g;
+    return p.failed ? NULL : g;
 }

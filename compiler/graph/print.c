@@ -23,8 +23,8 @@ enum { SHORT_CONSTANT = 16 };
 
 static void print_name(Str *out, const char *name)
 {
-    static const char *const reserved[] = {"_",     "graph",  "input",
-                                           "const", "output", "group"};
+    static const char *const reserved[] = {"_",      "graph", "input", "const",
+                                           "output", "group", "body"};
     bool plain = *name != 0;
     for (const char *at = name; *at; at++)
         plain &= isalnum((unsigned char)*at) || strchr("_./-", *at);
@@ -199,6 +199,23 @@ static void print_node(Str *out, const Node *node)
     str_add(out, "\n");
 }
 
+/* Two columns further in than the node. */
+static void print_body(Str *out, const Graph *body, bool values)
+{
+    Str text = {0};
+
+    graph_print(&text, body, values);
+    str_add(out, "  body {\n");
+    for (const char *line = str_text(&text); *line;) {
+        size_t length = strcspn(line, "\n") + 1;
+        str_add(out, "    ");
+        str_add_bytes(out, line, length);
+        line += length;
+    }
+    str_add(out, "  }\n");
+    str_free(&text);
+}
+
 static void print_group(Str *out, const Group *group)
 {
     str_addf(out, "  group %d:", group->id);
@@ -226,8 +243,12 @@ void graph_print(Str *out, const Graph *g, bool values)
     for (int i = 0; i < g->tensors.count; i++)
         if (g->tensors.data[i]->value)
             print_constant(out, g->tensors.data[i], values);
-    for (int i = 0; i < g->nodes.count; i++)
-        print_node(out, g->nodes.data[i]);
+    for (int i = 0; i < g->nodes.count; i++) {
+        const Node *node = g->nodes.data[i];
+        print_node(out, node);
+        for (int k = 0; k < node->bodies.count; k++)
+            print_body(out, node->bodies.data[k], values);
+    }
     for (int i = 0; i < g->outputs.count; i++) {
         str_add(out, "  output ");
         print_name(out, g->outputs.data[i]->name);

@@ -221,6 +221,9 @@ void graph_verify(const Graph *g)
     for (int i = 0; i < g->nodes.count; i++)
         check_types(g, g->nodes.data[i]);
     check_groups(g);
+    for (int i = 0; i < g->nodes.count; i++)
+        for (int k = 0; k < g->nodes.data[i]->bodies.count; k++)
+            graph_verify(g->nodes.data[i]->bodies.data[k]);
     die_set_hook(former);
     free(c.tensors);
     free(c.nodes);

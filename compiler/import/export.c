@@ -50,6 +50,12 @@ static bool check_ops(Export *e)
                             op_domain(node->op), op_name(node->op), count,
                             str_text(&names));
         str_free(&names);
+        if (node->bodies.count)
+            ok = diag_error(e->diag,
+                            "%s \"%s\": control flow is not written; it is "
+                            "gone after `infer` where its condition or trip "
+                            "count is a constant (--stop-after infer)",
+                            op_name(node->op), node->name);
         if (!*op_domain(node->op) && node->op->since > e->opset)
             e->opset = node->op->since;
     }

@@ -14,34 +14,7 @@
 
 enum { OLDEST_IR = 3, NEWEST_IR = 13, OLDEST_OPSET = 1, NEWEST_OPSET = 25 };
 
-/* One operator that Assay does not have, with the nodes that use it. */
-typedef struct Missing {
-    const char *op, *domain;
-    int64_t version;
-    int count;
-    Str nodes;
-} Missing;
-
-typedef struct Reader {
-    Importer in;
-    const Onnx__ModelProto *model;
-    const Onnx__GraphProto *proto;
-    ImportOptions options;
-    Vec(const char *) dim_names; /* of the model's inputs */
-    const OpTable *ops;
-    Map tensors; /* by name in the file */
-    Vec(Missing) missing;
-    Vec(Node *) nodes;                        /* by place in the file, */
-    Vec(const Onnx__NodeProto *) node_protos; /* and what they came from */
-} Reader;
-
-/* Absent strings are null. */
-static const char *text_of(const char *text)
-{
-    return text ? text : "";
-}
-
-static bool is_onnx_domain(const char *domain)
+bool is_onnx_domain(const char *domain)
 {
     return !*domain || strcmp(domain, "ai.onnx") == 0;
 }
@@ -86,7 +59,7 @@ static bool add_constant(Reader *r, const char *name, const Array *value)
 }
 
 /* Values are checked before anything refers to them. */
-static bool read_initializers(Reader *r)
+bool reader_initializers(Reader *r)
 {
     bool ok = true;
     if (r->proto->n_sparse_initializer)
@@ -129,8 +102,7 @@ static bool named_extent(Reader *r, const char *name, Extent *extent)
     int64_t most = bound && bound->upper ? bound->upper
                    : bound               ? bound->value
                                          : 0;
-    if (bound &&
-        (bound->value < 0 || most < bound->value || most > INT32_MAX))
+    if (bound && (bound->value < 0 || most < bound->value || most > INT32_MAX))
         return diag_error(r->in.diag, "--dim %s=%lld is out of range", name,
                           (long long)most);
     return true;
@@ -448,6 +420,8 @@ static const Array *constant_value(Reader *r, const Onnx__NodeProto *node)
  * an operator. */
 static void add_missing(Reader *r, const Onnx__NodeProto *node)
 {
+    while (r->outer)
+        r = r->outer;
     const char *op = text_of(node->op_type), *domain = text_of(node->domain);
     const char *name = text_of(node->name);
     Missing *row = NULL;
@@ -492,13 +466,38 @@ static bool report_missing(Reader *r)
     return r->missing.count == 0;
 }
 
-static bool claim_output(Reader *r, Tensor *tensor, const char *name)
+bool reader_claim(Reader *r, Tensor *tensor, const char *name)
 {
     if (map_get(&r->tensors, name))
         return diag_error(r->in.diag, "the tensor %s is produced twice", name);
     graph_name_tensor(r->in.g, tensor, name);
     map_set(&r->tensors, arena_strdup(r->in.arena, name), tensor);
     return true;
+}
+
+/* Operators within bodies are missed along with those outside. False when
+ * any is. */
+static bool note_bodies(Reader *r, const Onnx__NodeProto *proto)
+{
+    bool ok = true;
+    for (size_t i = 0; i < proto->n_attribute; i++) {
+        const Onnx__GraphProto *body = proto->attribute[i]->g;
+        for (size_t k = 0; body && k < body->n_node; k++) {
+            const Onnx__NodeProto *node = body->node[k];
+            const char *domain = text_of(node->domain);
+            const char *op = text_of(node->op_type);
+            if (is_onnx_domain(domain)) {
+                if (strcmp(op, "Constant") == 0)
+                    continue;
+                op = upgrade_name(op, r->in.opset);
+            }
+            bool known = ops_find(r->in.g->ops, domain, op);
+            if (!known)
+                add_missing(r, node);
+            ok &= known && note_bodies(r, node);
+        }
+    }
+    return ok;
 }
 
 /* Inputs are connected later, as nodes may come before what they read. */
@@ -509,10 +508,12 @@ static bool add_node(Reader *r, const Onnx__NodeProto *proto)
     const char *op = text_of(proto->op_type);
     if (is_onnx_domain(domain))
         op = upgrade_name(op, r->in.opset);
-    if (!ops_find(g->ops, domain, op)) {
+    const Op *row = ops_find(g->ops, domain, op);
+    bool is_known = row && note_bodies(r, proto);
+    if (!row)
         add_missing(r, proto);
+    if (!is_known)
         return true;
-    }
     int inputs = (int)proto->n_input, outputs = (int)proto->n_output;
     if (inputs > MAX_OP_INPUTS || outputs > MAX_OP_OUTPUTS)
         return diag_error(r->in.diag,
@@ -539,18 +540,24 @@ static bool add_node(Reader *r, const Onnx__NodeProto *proto)
     for (int i = 0; i < outputs; i++) {
         const char *output = text_of(proto->output[i]);
         if (*output)
-            ok &= claim_output(r, node->outputs.data[i], output);
+            ok &= reader_claim(r, node->outputs.data[i], output);
         else
             graph_drop_output(g, node, i);
     }
-    for (size_t i = 0; i < proto->n_attribute; i++)
-        ok &= read_attr(r, proto, proto->attribute[i], &node->attrs);
+    bool is_scan = body_is_scan(proto);
+    for (size_t i = 0; i < proto->n_attribute && !is_scan; i++)
+        if (!(row->traits & (OP_BRANCH | OP_LOOP)) || !proto->attribute[i]->g)
+            ok &= read_attr(r, proto, proto->attribute[i], &node->attrs);
+    if (is_scan)
+        ok &= body_finish_scan(r, node, proto);
+    else if (row->traits & OP_LOOP)
+        body_finish_loop(r, node);
     vec_push(r->in.arena, &r->nodes, node);
     vec_push(r->in.arena, &r->node_protos, proto);
     return ok;
 }
 
-static bool read_nodes(Reader *r)
+bool reader_nodes(Reader *r)
 {
     bool ok = true;
     for (size_t i = 0; i < r->proto->n_node; i++) {
@@ -569,19 +576,21 @@ static bool read_nodes(Reader *r)
         const Array *value = constant_value(r, proto);
         ok &= value && add_constant(r, text_of(proto->output[0]), value);
     }
-    return report_missing(r) && ok;
+    return ok;
 }
 
 /* All tensors are known now; what is missing is reported for every node. */
-static bool connect_nodes(Reader *r)
+bool reader_connect(Reader *r)
 {
     bool ok = true;
     for (int i = 0; i < r->nodes.count; i++) {
         Node *node = r->nodes.data[i];
         const Onnx__NodeProto *proto = r->node_protos.data[i];
-        for (int k = 0; k < node->inputs.count; k++) {
+        /* Operands of a scan are not those of the loop that it becomes. */
+        int count = body_is_scan(proto) ? 0 : node->inputs.count;
+        for (int k = 0; k < count; k++) {
             const char *name = text_of(proto->input[k]);
-            Tensor *tensor = *name ? map_get(&r->tensors, name) : NULL;
+            Tensor *tensor = *name ? reader_find(r, name) : NULL;
             if (tensor)
                 graph_set_input(r->in.g, node, k, tensor);
             else if (*name)
@@ -594,6 +603,9 @@ static bool connect_nodes(Reader *r)
                                 name);
         }
     }
+    for (int i = 0; ok && i < r->nodes.count; i++)
+        if (body_is_in(r->node_protos.data[i]))
+            ok &= body_read(r, r->nodes.data[i], r->node_protos.data[i]);
     return ok;
 }
 
@@ -617,14 +629,14 @@ static bool add_copied_output(Reader *r, Tensor *tensor, const char *name)
     return true;
 }
 
-static bool read_outputs(Reader *r)
+bool reader_outputs(Reader *r)
 {
     bool ok = true;
     if (!r->proto->n_output)
         return diag_error(r->in.diag, "the graph has no outputs");
     for (size_t i = 0; i < r->proto->n_output; i++) {
         const char *name = text_of(r->proto->output[i]->name);
-        Tensor *tensor = *name ? map_get(&r->tensors, name) : NULL;
+        Tensor *tensor = *name ? reader_find(r, name) : NULL;
         if (!tensor)
             ok = diag_error(r->in.diag, "the output %s is produced by nothing",
                             name);
@@ -660,7 +672,7 @@ static void infer_quietly(Importer *in, Node *node)
 }
 
 /* In topological order, with types derived on the way. */
-static bool upgrade_nodes(Reader *r)
+bool reader_upgrade(Reader *r)
 {
     Graph *g = r->in.g;
     Map source_ops;
@@ -678,6 +690,7 @@ static bool upgrade_nodes(Reader *r)
         const Onnx__NodeProto *proto = map_get(&source_ops, node->name);
         if (proto && is_onnx_domain(text_of(proto->domain)))
             ok &= upgrade_node(&r->in, node, text_of(proto->op_type));
+        ok &= body_upgrade(r, node);
         infer_quietly(&r->in, node);
     }
     return ok;
@@ -690,14 +703,15 @@ static Graph *read_model(Reader *r)
     r->in.g =
         graph_new(r->in.arena, r->in.diag, text_of(r->proto->name), r->ops);
     map_init(&r->tensors, r->in.arena);
-    bool ok = read_initializers(r);
+    bool ok = reader_initializers(r);
     ok &= read_inputs(r);
     ok &= check_dims(r);
     ok &= check_binds(r);
-    ok &= read_nodes(r);
+    ok &= reader_nodes(r);
+    ok &= report_missing(r);
     /* Names that were never defined follow from the faults so far. */
-    if (!ok || !connect_nodes(r) || !read_outputs(r) || !graph_sort(r->in.g) ||
-        !upgrade_nodes(r) || !graph_sort(r->in.g))
+    if (!ok || !reader_connect(r) || !reader_outputs(r) ||
+        !graph_sort(r->in.g) || !reader_upgrade(r) || !graph_sort(r->in.g))
         return NULL;
     return r->in.g;
 }

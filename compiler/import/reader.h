@@ -4,6 +4,7 @@
 
 #include "import/onnx.h"
 #include "onnx/onnx.pb-c.h"
+#include "ops/op.h"
 
 /* ---- file.c */
 
@@ -49,5 +50,73 @@ const char *upgrade_name(const char *op, int64_t opset);
 /* Rewrites one node; false after an error. Types of its inputs are there
  * as far as they could be derived. */
 bool upgrade_node(Importer *in, Node *node, const char *source_op);
+
+/* ---- onnx.c: a graph of the file, the model's or a body */
+
+/* One operator that Assay does not have, with the nodes that use it. */
+typedef struct Missing {
+    const char *op, *domain;
+    int64_t version;
+    int count;
+    Str nodes;
+} Missing;
+
+typedef Vec(Tensor *) TensorList;
+
+typedef struct BodyReader {
+    const Node *node;
+    struct Reader *reader;
+} BodyReader;
+
+typedef struct Reader {
+    Importer in;
+    const Onnx__ModelProto *model;
+    const Onnx__GraphProto *proto;
+    ImportOptions options;
+    Vec(const char *) dim_names; /* of the model's inputs */
+    const OpTable *ops;
+    Map tensors; /* by name in the file */
+    Vec(Missing) missing;
+    Vec(Node *) nodes;                        /* by place in the file, */
+    Vec(const Onnx__NodeProto *) node_protos; /* and what they came from */
+    /* Of a body: the reader of what is around it, tensors of that which it or
+     * another body of its node reads, and its inputs for them (NULL: not read
+     * here), by the same number. */
+    struct Reader *outer;
+    TensorList *taken;
+    TensorList taken_as;
+    Vec(BodyReader) bodies;
+} Reader;
+
+/* Absent strings are null. */
+static inline const char *text_of(const char *text)
+{
+    return text ? text : "";
+}
+
+bool is_onnx_domain(const char *domain);
+bool reader_initializers(Reader *r);
+bool reader_nodes(Reader *r);
+/* All tensors are known: nodes get their operands, then bodies are read. */
+bool reader_connect(Reader *r);
+bool reader_outputs(Reader *r);
+/* Older forms to the newest, in topological order. */
+bool reader_upgrade(Reader *r);
+/* Gives the tensor its name in the file. */
+bool reader_claim(Reader *r, Tensor *tensor, const char *name);
+
+/* ---- body.c: branches and bodies of loops */
+
+/* The tensor of that name; one of the graph around becomes an input. */
+Tensor *reader_find(Reader *r, const char *name);
+bool body_is_in(const Onnx__NodeProto *proto);
+/* A scan is read as a loop over slices. */
+bool body_is_scan(const Onnx__NodeProto *proto);
+/* What the loop that a node is needs besides its attributes. */
+void body_finish_loop(Reader *r, Node *node);
+bool body_finish_scan(Reader *r, Node *node, const Onnx__NodeProto *proto);
+/* Reads the bodies of a node; what they read from outside becomes operands. */
+bool body_read(Reader *r, Node *node, const Onnx__NodeProto *proto);
+bool body_upgrade(Reader *r, Node *node);
 
 #endif

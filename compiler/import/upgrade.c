@@ -444,6 +444,9 @@ const char *upgrade_name(const char *op, int64_t opset)
 {
     if (strcmp(op, "Upsample") == 0)
         return "Resize";
+    /* Before version 9 it had a batch as well. */
+    if (strcmp(op, "Scan") == 0 && opset >= 9)
+        return "Loop";
     if (strcmp(op, "Scatter") == 0 && opset < 11)
         return "ScatterElements";
     return op;

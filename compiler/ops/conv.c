@@ -170,8 +170,7 @@ ConvPlaces conv_places(StageBuilder *b, const Node *node, const Buffer *x,
         at.in[2 + i] = expr_add_int(a, place, -window.lo[i]);
         at.weight[2 + i] = k;
     }
-    at.padded =
-        window_is_padded(&window, &x->dims[2], &b->stage->out[0]->dims[2]);
+    at.padded = window_is_padded(&window, x, b->stage->out[0]);
     return at;
 }
 
@@ -332,8 +331,8 @@ static const Op op_conv = {.name = "Conv",
                            .max_inputs = 3,
                            .min_outputs = 1,
                            .max_outputs = 1,
-                           .traits =
-                               OP_ANCHOR | OP_REDUCTION | OP_LINEAR_WEIGHTS,
+                           .traits = OP_ANCHOR | OP_REDUCTION |
+                                     OP_LINEAR_WEIGHTS | OP_RUNTIME_EXTENTS,
                            .attrs = conv_attrs,
                            .infer = infer_conv,
                            .define = define_conv,

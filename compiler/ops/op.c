@@ -23,7 +23,8 @@ TABLE(table_bitwise, ops_bitwise, &table_linear);
 TABLE(table_position, ops_position, &table_bitwise);
 TABLE(table_scatter, ops_scatter, &table_position);
 TABLE(table_trigonometry, ops_trigonometry, &table_scatter);
-TABLE(table_topk, ops_topk, &table_trigonometry);
+TABLE(table_control, ops_control, &table_trigonometry);
+TABLE(table_topk, ops_topk, &table_control);
 TABLE(table_recurrent, ops_recurrent, &table_topk);
 TABLE(table_loss, ops_loss, &table_recurrent);
 TABLE(table_quantize, ops_quantize, &table_loss);
@@ -260,10 +261,16 @@ static bool check_tensor(const Graph *g, const Node *node,
 
 bool op_check_lowerable(const Graph *g, const Node *node)
 {
-    if (!node->op->define && !node->op->program)
+    if (!node->op->define && !node->op->program && !node->bodies.count)
         return node_error(g->diag, node,
                           "this operator can only be computed on constants; "
                           "make its inputs constant");
+    for (int i = 0; i < node->bodies.count; i++) {
+        const Graph *body = node->bodies.data[i];
+        for (int k = 0; k < body->nodes.count; k++)
+            if (!op_check_lowerable(body, body->nodes.data[k]))
+                return false;
+    }
     for (int i = 0; i < node->inputs.count; i++)
         if (node->inputs.data[i] &&
             !check_tensor(g, node, node->inputs.data[i]))
@@ -327,9 +334,11 @@ static bool check_runtime_extents(const Graph *g)
             continue;
         const Tensor *t = node->outputs.data[0];
         type.length = 0;
-        if (t)
-            type_print(&type, &t->type);
-        str_addf(&list, "%s%s \"%s\" (%s)", list.length ? ", " : "",
+        for (int k = 0; t && k < t->type.rank; k++) {
+            str_add(&type, k ? "," : "");
+            extent_print_plain(&type, t->type.dims[k]);
+        }
+        str_addf(&list, "%s%s \"%s\" [%s]", list.length ? ", " : "",
                  node->op->name, node->name, t ? str_text(&type) : "");
     }
     if (list.length)

@@ -40,7 +40,11 @@ typedef enum OpTrait {
     /* The definition holds where extents are known at run time only: it takes
      * counts from define_extent, never from the upper bounds in Buffer.dims.
      * Elementwise operators need no such mark. */
-    OP_RUNTIME_EXTENTS = 1 << 11
+    OP_RUNTIME_EXTENTS = 1 << 11,
+    /* Control flow, see ops/control.h. The first operand chooses between two
+     * bodies, or a body is repeated. */
+    OP_BRANCH = 1 << 12,
+    OP_LOOP = 1 << 13
 } OpTrait;
 
 typedef struct AttrSpec {

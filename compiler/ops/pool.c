@@ -43,6 +43,11 @@ static bool infer_pool(InferContext *c, unsigned types, DType second)
 
 static bool infer_max_pool(InferContext *c)
 {
+    bool columns = attrs_int(&c->node->attrs, "storage_order", 0) != 0;
+    if (columns && c->node->outputs.count > 1 &&
+        !type_is_static(infer_input(c, 0)))
+        return infer_error(c, "storage_order 1 needs constant extents; fix "
+                              "them with --dim NAME=VALUE");
     return infer_pool(c, TYPES_FLOAT | 1 << DT_I8 | 1 << DT_U8, DT_I64);
 }
 
@@ -88,10 +93,16 @@ static Window pool_window(const DefineContext *c)
 static const Expr *position_of(Arena *a, const Buffer *x, bool padded,
                                const Expr *const *index)
 {
-    const Expr *flat = flatten_index(a, x->rank, x->dims, index);
+    const Expr *flat = expr_int(a, 0);
+    for (int i = 0; i < x->rank; i++)
+        flat =
+            expr_add(a, expr_mul(a, flat, buffer_extent(a, x, i)), index[i]);
     const Expr *inside = expr_const_int(a, DT_BOOL, 1);
     for (int i = 2; i < x->rank && padded; i++)
-        inside = expr_and(a, inside, index_within(a, index[i], 0, x->dims[i]));
+        inside = expr_and(
+            a, inside,
+            expr_and(a, expr_binary(a, EX_LE, expr_int(a, 0), index[i]),
+                     expr_binary(a, EX_LT, index[i], buffer_extent(a, x, i))));
     return expr_select(a, inside, flat, expr_int(a, -1));
 }
 
@@ -120,7 +131,7 @@ static void define_max_pool(DefineContext *c)
     stage_begin(&b, c->def, c->out[0]);
     Arena *a = b.arena;
     window_indices(&b, &w, index);
-    bool padded = window_is_padded(&w, &x->dims[2], &c->out[0]->dims[2]);
+    bool padded = window_is_padded(&w, x, c->out[0]);
     const Expr *value =
         padded ? expr_read_padded(a, x, index, lowest_of(a, x->dtype))
                : expr_read(a, x, index);
@@ -183,7 +194,7 @@ static void define_lp_pool(DefineContext *c)
     stage_begin(&b, c->def, sum);
     Arena *a = b.arena;
     window_indices(&b, &w, index);
-    bool padded = window_is_padded(&w, &x->dims[2], &out->dims[2]);
+    bool padded = window_is_padded(&w, x, out);
     const Expr *value =
         padded ? expr_read_padded(a, x, index, expr_const(a, x->dtype, 0))
                : expr_read(a, x, index);
@@ -196,7 +207,7 @@ static void define_lp_pool(DefineContext *c)
  * [from, to) of the input, as an expression: the taps k of 0..K-1 with
  * from <= out * stride - lo + k * dilation < to. */
 static const Expr *count_cells(Arena *a, const Window *w, int axis,
-                               const Expr *out, int64_t from, int64_t to)
+                               const Expr *out, int64_t from, const Expr *to)
 {
     int64_t d = w->dilation[axis];
     const Expr *start =
@@ -204,8 +215,8 @@ static const Expr *count_cells(Arena *a, const Window *w, int axis,
     /* first = ceil((from - start) / d), end = ceil((to - start) / d) */
     const Expr *first = expr_div(
         a, expr_sub(a, expr_int(a, from + d - 1), start), expr_int(a, d));
-    const Expr *end = expr_div(a, expr_sub(a, expr_int(a, to + d - 1), start),
-                               expr_int(a, d));
+    const Expr *end = expr_div(
+        a, expr_sub(a, expr_add_int(a, to, d - 1), start), expr_int(a, d));
     first = expr_max(a, first, expr_int(a, 0));
     end = expr_min(a, end, expr_int(a, w->kernel[axis]));
     return expr_sub(a, end, first);
@@ -218,7 +229,7 @@ static void define_average_pool(DefineContext *c)
     const Buffer *x = c->in[0], *out = c->out[0];
     Window w = pool_window(c);
     bool include_pad = attrs_int(&c->node->attrs, "count_include_pad", 0);
-    bool padded = window_is_padded(&w, &x->dims[2], &out->dims[2]);
+    bool padded = window_is_padded(&w, x, out);
     const Expr *index[MAX_RANK];
     int64_t cells = 1;
     bool constant = true;
@@ -229,6 +240,8 @@ static void define_average_pool(DefineContext *c)
         cells *= w.kernel[i];
         /* Padding counts if it was asked for, cells past it never do. */
         constant &= include_pad ? last <= limit : !padded;
+        if (x->limit[2 + i])
+            constant &= !padded && !w.ceil_mode;
     }
     Buffer *sum = define_temp_like(c, "sum", out);
     StageBuilder b;
@@ -250,7 +263,8 @@ static void define_average_pool(DefineContext *c)
     const Expr *count = expr_int(a, 1);
     for (int i = 0; i < w.rank; i++) {
         int64_t from = include_pad ? -w.lo[i] : 0;
-        int64_t to = x->dims[2 + i] + (include_pad ? w.hi[i] : 0);
+        const Expr *to = expr_add_int(a, buffer_extent(a, x, 2 + i),
+                                      include_pad ? w.hi[i] : 0);
         count = expr_mul(a, count,
                          count_cells(a, &w, i, b.index[2 + i], from, to));
     }
@@ -293,9 +307,13 @@ static void define_global_max_pool(DefineContext *c)
 static void define_global_average_pool(DefineContext *c)
 {
     const Buffer *x = c->in[0], *out = c->out[0];
-    int64_t count = 1;
-    for (int i = 2; i < x->rank; i++)
+    int64_t count = 1; /* at most; `elements` is the number */
+    const Expr *elements = expr_int(c->def->arena, 1);
+    for (int i = 2; i < x->rank; i++) {
         count *= x->dims[i];
+        elements = expr_mul(c->def->arena, elements,
+                            buffer_extent(c->def->arena, x, i));
+    }
     DType wide = sum_dtype(x->dtype, count);
     Buffer *sum = define_temp(c, "sum", wide, out->rank, out->dims);
     StageBuilder b;
@@ -305,7 +323,11 @@ static void define_global_average_pool(DefineContext *c)
     const Expr *total = read_same(&b, sum);
     double scale =
         wide == DT_F64 ? 1.0 / (double)count : (double)(1.0f / (float)count);
-    total = expr_mul(b.arena, total, const_like(b.arena, total, scale));
+    const Expr *factor = const_like(b.arena, total, scale);
+    if (elements->kind != EX_INT)
+        factor = expr_div(b.arena, const_like(b.arena, total, 1),
+                          count_like(b.arena, total, elements));
+    total = expr_mul(b.arena, total, factor);
     stage_end(&b, expr_cast(b.arena, x->dtype, total));
 }
 
@@ -351,7 +373,7 @@ static const Op op_max_pool = {.name = "MaxPool",
                                .max_inputs = 1,
                                .min_outputs = 1,
                                .max_outputs = 2,
-                               .traits = OP_REDUCTION,
+                               .traits = OP_REDUCTION | OP_RUNTIME_EXTENTS,
                                .attrs = max_attrs,
                                .infer = infer_max_pool,
                                .define = define_max_pool,
@@ -362,7 +384,7 @@ static const Op op_average_pool = {.name = "AveragePool",
                                    .max_inputs = 1,
                                    .min_outputs = 1,
                                    .max_outputs = 1,
-                                   .traits = OP_REDUCTION,
+                                   .traits = OP_REDUCTION | OP_RUNTIME_EXTENTS,
                                    .attrs = average_attrs,
                                    .infer = infer_average_pool,
                                    .define = define_average_pool,
@@ -373,7 +395,8 @@ static const Op op_global_max_pool = {.name = "GlobalMaxPool",
                                       .max_inputs = 1,
                                       .min_outputs = 1,
                                       .max_outputs = 1,
-                                      .traits = OP_REDUCTION,
+                                      .traits =
+                                          OP_REDUCTION | OP_RUNTIME_EXTENTS,
                                       .infer = infer_global,
                                       .define = define_global_max_pool,
                                       .since = 1};
@@ -383,7 +406,8 @@ static const Op op_global_average_pool = {.name = "GlobalAveragePool",
                                           .max_inputs = 1,
                                           .min_outputs = 1,
                                           .max_outputs = 1,
-                                          .traits = OP_REDUCTION,
+                                          .traits = OP_REDUCTION |
+                                                    OP_RUNTIME_EXTENTS,
                                           .infer = infer_global,
                                           .define = define_global_average_pool,
                                           .since = 1};
@@ -394,7 +418,7 @@ static const Op op_lp_pool = {.name = "LpPool",
                               .max_inputs = 1,
                               .min_outputs = 1,
                               .max_outputs = 1,
-                              .traits = OP_REDUCTION,
+                              .traits = OP_REDUCTION | OP_RUNTIME_EXTENTS,
                               .attrs = lp_attrs,
                               .infer = infer_lp_pool,
                               .define = define_lp_pool,
@@ -405,7 +429,8 @@ static const Op op_global_lp_pool = {.name = "GlobalLpPool",
                                      .max_inputs = 1,
                                      .min_outputs = 1,
                                      .max_outputs = 1,
-                                     .traits = OP_REDUCTION,
+                                     .traits =
+                                         OP_REDUCTION | OP_RUNTIME_EXTENTS,
                                      .attrs = power_attrs,
                                      .infer = infer_global_lp,
                                      .define = define_global_lp_pool,

@@ -363,7 +363,9 @@ Buffer *define_temp(DefineContext *c, const char *name, DType dtype, int rank,
 Buffer *define_temp_like(DefineContext *c, const char *name,
                          const Buffer *like)
 {
-    return define_temp(c, name, like->dtype, like->rank, like->dims);
+    Buffer *b = define_temp(c, name, like->dtype, like->rank, like->dims);
+    memcpy(b->limit, like->limit, sizeof b->limit);
+    return b;
 }
 
 const Expr *count_like(Arena *a, const Expr *like, const Expr *count)

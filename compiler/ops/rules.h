@@ -36,6 +36,7 @@ extern const Op *const ops_deform[];
 extern const Op *const ops_attention[];
 extern const Op *const ops_rotary[];
 extern const Op *const ops_topk[];
+extern const Op *const ops_control[];
 extern const Op *const ops_recurrent[];
 extern const Op *const ops_qlinear[];
 
@@ -125,8 +126,8 @@ bool infer_window_extent(InferContext *c, Window *w, int axis, Extent in,
 /* For definitions: the window of a node that passed its type rule. */
 Window window_of(const Node *node, int rank, const int64_t *kernel,
                  const int64_t *in_dims);
-bool window_is_padded(const Window *w, const int64_t *in_dims,
-                      const int64_t *out_dims);
+/* `x` and `out` are the node's operand and result, N and C first. */
+bool window_is_padded(const Window *w, const Buffer *x, const Buffer *out);
 
 /* ---- definitions */
 

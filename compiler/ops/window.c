@@ -65,7 +65,14 @@ bool infer_window_extent(InferContext *c, Window *w, int axis, Extent in,
 {
     Arena *arena = c->graph->arena;
     Extent stride = extent_const(w->stride[axis]);
-    int64_t known = extent_known(in);
+    int64_t known = extent_known(in), least = extent_lower(in);
+    bool is_open = known < 0 && in.value >= 0;
+    if (is_open && w->same)
+        return infer_error(c,
+                           "the pads of auto_pad SAME depend on axis %d, "
+                           "whose extent is not known; fix it with --dim "
+                           "NAME=VALUE",
+                           axis + 2);
     if (w->same) {
         if (known >= 0)
             pad_same(w, axis, known);
@@ -75,6 +82,13 @@ bool infer_window_extent(InferContext *c, Window *w, int axis, Extent in,
         return true;
     }
     int64_t pads = w->lo[axis] + w->hi[axis];
+    if (is_open && least + pads < reach(w, axis))
+        return infer_error(c,
+                           "its kernel reaches over %lld elements of axis "
+                           "%d, padding included it may have only %lld; "
+                           "raise the lower bound of --dim",
+                           (long long)reach(w, axis), axis + 2,
+                           (long long)(least + pads));
     if (known >= 0 && known + pads < reach(w, axis))
         return infer_error(c,
                            "its kernel reaches over %lld elements of axis "
@@ -91,6 +105,14 @@ bool infer_window_extent(InferContext *c, Window *w, int axis, Extent in,
     if (w->ceil_mode && known >= 0 &&
         (out->value - 1) * w->stride[axis] >= known + w->lo[axis])
         out->value--;
+    if (w->ceil_mode && is_open)
+        *out = extent_min(
+            arena, *out,
+            extent_div(
+                arena,
+                extent_add(arena, in,
+                           extent_const(w->lo[axis] + w->stride[axis] - 1)),
+                stride));
     return true;
 }
 
@@ -121,12 +143,14 @@ Window window_of(const Node *node, int rank, const int64_t *kernel,
 
 /* Whether any window reaches outside the input: pads that no window touches
  * need no check. */
-bool window_is_padded(const Window *w, const int64_t *in_dims,
-                      const int64_t *out_dims)
+bool window_is_padded(const Window *w, const Buffer *x, const Buffer *out)
 {
     for (int i = 0; i < w->rank; i++) {
-        int64_t last = (out_dims[i] - 1) * w->stride[i] + reach(w, i);
-        if (w->lo[i] || last - w->lo[i] > in_dims[i])
+        int64_t last = (out->dims[2 + i] - 1) * w->stride[i] + reach(w, i);
+        if (w->lo[i] || last - w->lo[i] > x->dims[2 + i])
+            return true;
+        /* Which windows reach outside depends on the extent. */
+        if (x->limit[2 + i] && (w->hi[i] || w->ceil_mode))
             return true;
     }
     return false;

@@ -147,6 +147,60 @@ static bool part_alias(const Layout *in, const int64_t *in_dims,
     return true;
 }
 
+static Extent product(Arena *arena, const Extent *dims, int count)
+{
+    Extent all = extent_const(1);
+
+    for (int i = 0; i < count; i++)
+        all = extent_mul(arena, all, dims[i]);
+    return all;
+}
+
+/* Of axes that are joined or split, only the outermost may be known at run
+ * time only: with others the upper bounds, by which both sides lie, would
+ * leave gaps that the elements do not have. */
+static bool has_numbers_inside(const Extent *dims, int count)
+{
+    bool is_first = true;
+
+    for (int i = 0; i < count; i++) {
+        if (!extent_is_const(dims[i]) && !is_first)
+            return false;
+        is_first = is_first && dims[i].value == 1;
+    }
+    return true;
+}
+
+/* Whether a reshape of such types maps elements as it does at the upper
+ * bounds. Runs of equal products are looked at one by one. */
+static bool reshapes_alike(Arena *arena, const TensorType *x,
+                           const TensorType *y)
+{
+    int i = 0, o = 0;
+
+    if (type_is_static(x) && type_is_static(y))
+        return true;
+    while (i < x->rank || o < y->rank) {
+        bool found = false;
+        for (int n = 1; n <= x->rank - i + y->rank - o && !found; n++)
+            for (int k = 0; k <= n && !found; k++) {
+                if (k > x->rank - i || n - k > y->rank - o ||
+                    !extent_equal(product(arena, &x->dims[i], k),
+                                  product(arena, &y->dims[o], n - k)))
+                    continue;
+                if (!has_numbers_inside(&x->dims[i], k) ||
+                    !has_numbers_inside(&y->dims[o], n - k))
+                    return false;
+                i += k;
+                o += n - k;
+                found = true;
+            }
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
 bool node_alias_layout(Arena *scratch, const Node *node, Layout *layout)
 {
     Tensor *x = node_input(node, 0), *y = node_only_output(node);
@@ -154,7 +208,10 @@ bool node_alias_layout(Arena *scratch, const Node *node, Layout *layout)
     int perm[MAX_RANK];
 
     if (!x || !y || x->value || !node_is_pure(node) ||
-        !type_is_static(&x->type) || !type_is_static(&y->type))
+        !type_is_bounded(&x->type) || !type_is_bounded(&y->type))
+        return false;
+    if ((node->op->traits & OP_RESHAPE) &&
+        !reshapes_alike(scratch, &x->type, &y->type))
         return false;
     /* No layout was chosen, or one with blocks: nothing to reason about. */
     if (x->layout.count != x->type.rank)
@@ -187,7 +244,9 @@ bool node_unalias_layout(Arena *scratch, const Node *node,
     int64_t in_dims[MAX_RANK], out_dims[MAX_RANK];
     int perm[MAX_RANK], back[MAX_RANK] = {0};
 
-    if (layout->count != y->type.rank)
+    if (layout->count != y->type.rank ||
+        ((node->op->traits & OP_RESHAPE) &&
+         !reshapes_alike(scratch, &x->type, &y->type)))
         return false;
     tensor_dims(&x->type, in_dims);
     tensor_dims(&y->type, out_dims);

@@ -178,7 +178,7 @@ void pass_cse(PassContext *c)
     table_init(&table, scratch, g->nodes.count);
     for (int i = 0; i < g->nodes.count; i++) {
         Node *node = g->nodes.data[i];
-        if (!node_is_pure(node))
+        if (!node_is_pure(node) || node->bodies.count)
             continue;
         Node *same =
             table_find_or_add(&table, node_hash(node), node, nodes_equal);

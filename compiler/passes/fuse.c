@@ -166,6 +166,8 @@ static Apart judge(Growth *w, Node *node)
         return APART_VIEW;
     if (node->op->program)
         return APART_PROGRAM;
+    if (node->bodies.count)
+        return APART_CONTROL;
     if (!kind_is_fusible(node))
         return APART_KIND;
     const TensorType *y = &node->outputs.data[0]->type;
@@ -348,6 +350,8 @@ static Apart reason_alone(FusePass *p, const Node *node)
         return APART_VIEW;
     if (node->op->program)
         return APART_PROGRAM;
+    if (node->bodies.count)
+        return APART_CONTROL;
     if (!kind_is_fusible(node))
         return APART_KIND;
     return node->op->traits & OP_RESHAPE ? APART_MOVED : APART_NONE;
@@ -459,7 +463,7 @@ static void try_to_absorb(FusePass *p, Group *group)
         is_fit =
             user->group == into && can_compute_in(p, t, user) &&
             (!cost->is_costly ||
-             type_count(&user->outputs.data[0]->type) <= type_count(&t->type));
+             type_most(&user->outputs.data[0]->type) <= type_most(&t->type));
     }
     if (!is_fit)
         return;

@@ -8,7 +8,9 @@
  * way and become constants, since the type rules of Reshape, Slice and the
  * like need their values: models compute shapes with ordinary nodes. Floats
  * become constants only where a rule asks for them (the scales of a Resize,
- * the limit of a Range). */
+ * the limit of a Range). Control flow that is known then is gone afterwards;
+ * bodies of what is left are typed before their node. */
+#include "ops/control.h"
 #include "passes/util.h"
 
 enum { MAX_SHAPE_ELEMENTS = 1024, MAX_CHAIN = 256 };
@@ -93,6 +95,57 @@ static bool infer_node(PassContext *c, Node *node, bool *changed)
     return true;
 }
 
+static void want_operand(Node *node, int index)
+{
+    if (node_input(node, index))
+        node->inputs.data[index]->is_wanted = true;
+}
+
+/* Inputs of a body whose values were asked for within it are asked for
+ * outside. What changes from one iteration to the next is known where the
+ * iterations are. */
+static void want_operands(Node *node, const Graph *body, const Tensor *t,
+                          bool *seen)
+{
+    if (seen[t->id] || t->value)
+        return;
+    seen[t->id] = true;
+    for (int i = 0; t->is_input && i < body->inputs.count; i++) {
+        int k = control_operand(node, i);
+        if (body->inputs.data[i] != t)
+            continue;
+        for (int n = 0; k < 0 && n < 2; n++)
+            want_operand(node, n);
+        want_operand(node, k < 0 ? i : k);
+    }
+    if (!t->producer || t->producer->op->traits & OP_TYPE_ONLY)
+        return;
+    for (int i = 0; i < t->producer->inputs.count; i++)
+        if (t->producer->inputs.data[i])
+            want_operands(node, body, t->producer->inputs.data[i], seen);
+}
+
+/* The bodies of control flow from the types of its operands. */
+static bool infer_bodies(PassContext *c, Node *node)
+{
+    int errors = c->graph->diag->errors.count;
+
+    control_bind(node);
+    for (int i = 0; i < node->bodies.count; i++) {
+        PassContext inner = *c;
+        inner.graph = node->bodies.data[i];
+        pass_infer(&inner);
+        Arena *scratch = arena_new();
+        bool *seen = ARENA_ARRAY(scratch, bool, inner.graph->next_id + 1);
+        for (int k = 0; k < inner.graph->tensors.count; k++)
+            if (inner.graph->tensors.data[k]->is_wanted)
+                want_operands(node, inner.graph, inner.graph->tensors.data[k],
+                              seen);
+        arena_free(scratch);
+    }
+    return c->graph->diag->errors.count == errors;
+}
+
 /* A result that depends on named dimensions no more, such as the batch size
  * taken from a shape. */
 static bool fold_symbols(Graph *g, Node *node)
@@ -121,7 +174,15 @@ void pass_infer(PassContext *c)
 
     for (int i = 0; i < g->nodes.count; i++) {
         Node *node = g->nodes.data[i];
-        if (has_unknown_input(node) || !infer_node(c, node, &changed))
+        if (has_unknown_input(node))
+            continue;
+        if (node->bodies.count && control_expand(c, node)) {
+            i--; /* what took its place comes next */
+            changed = true;
+            continue;
+        }
+        if ((node->bodies.count && !infer_bodies(c, node)) ||
+            !infer_node(c, node, &changed))
             continue;
         /* The shape of a tensor, whatever its elements are. */
         if ((node->op->traits & OP_TYPE_ONLY) && node->op->decompose &&

@@ -26,9 +26,9 @@ bool kind_is_move(Arena *scratch, const Node *node)
         return false;
     for (int i = 0; i < node->inputs.count; i++) {
         const Tensor *x = node->inputs.data[i];
-        read += x && !x->value ? type_count(&x->type) : 0;
+        read += x && !x->value ? type_most(&x->type) : 0;
     }
-    if (type_count(&node->outputs.data[0]->type) > read)
+    if (type_most(&node->outputs.data[0]->type) > read)
         return false;
     const Definition *def = define_node(scratch, node);
     return def && def->stages.count == 1 && !def->stages.data[0]->reduce_count;
@@ -56,7 +56,7 @@ static const Definition *reduces_once(Arena *scratch, const Node *node)
 
     if (!def || def->stages.count == 0 ||
         def->stages.data[0]->reduce_count == 0 ||
-        first_points(def) != type_count(&x->type))
+        first_points(def) != type_most(&x->type))
         return NULL;
     for (int i = 1; i < def->stages.count; i++)
         if (def->stages.data[i]->reduce_count)

@@ -16,7 +16,8 @@
  * innermost, too, it does for a convolution. Concatenations have the order of
  * axes that their operands have, and their operands lie in them where they
  * can (place.c); so these share one border. All else is row-major: operands
- * and results of loop programs are, if need be through a copy.
+ * and results of loop programs and control flow are, if need be through a
+ * copy.
  *
  * At -O0 every tensor is row-major. */
 #include "ops/make.h"
@@ -90,6 +91,12 @@ static void want_operands(LayoutPass *p, const Node *node, int rank)
     }
 }
 
+/* Takes and gives tensors in row-major order. */
+static bool is_plain(const Node *node)
+{
+    return node->op->program || node->bodies.count;
+}
+
 static void find_channels_last(LayoutPass *p)
 {
     Graph *g = p->g;
@@ -97,7 +104,7 @@ static void find_channels_last(LayoutPass *p)
     for (int i = 0; i < g->tensors.count; i++) {
         Tensor *t = g->tensors.data[i];
         p->fixed[t->id] = t->is_input || t->is_output || t->value ||
-                          (t->producer && t->producer->op->program);
+                          (t->producer && is_plain(t->producer));
     }
     for (int i = 0; i < g->nodes.count; i++) {
         Node *node = g->nodes.data[i];
@@ -276,7 +283,7 @@ static void insert_relayout(LayoutPass *p, Tensor *t)
     int64_t dims[MAX_RANK];
 
     tensor_dims(&t->type, dims);
-    if (!type_is_static(&t->type) ||
+    if (!type_is_bounded(&t->type) ||
         layout_same_storage(&t->layout, &wanted, t->type.rank, dims))
         return;
     for (int i = 0; i < t->users.count; i++)
@@ -293,7 +300,8 @@ static void insert_relayout(LayoutPass *p, Tensor *t)
         graph_set_input(g, readers.data[i], 0, copy);
 }
 
-/* Loop programs count in row-major order. */
+/* Loop programs count in row-major order, and bodies of control flow know
+ * nothing of layouts outside. */
 static void plain_operands(LayoutPass *p, Node *node)
 {
     Graph *g = p->g;
@@ -347,7 +355,7 @@ void pass_layout(PassContext *c)
             insert_relayout(&p, t);
     }
     for (int i = 0; i < g->nodes.count; i++)
-        if (g->nodes.data[i]->op->program)
+        if (is_plain(g->nodes.data[i]))
             plain_operands(&p, g->nodes.data[i]);
     arena_free(scratch);
 }

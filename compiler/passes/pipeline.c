@@ -131,6 +131,20 @@ static void complete(Graph *g)
     }
     if (g->groups.count == 0)
         graph_group_alone(g);
+    for (int i = 0; i < g->nodes.count; i++)
+        for (int k = 0; k < g->nodes.data[i]->bodies.count; k++)
+            complete(g->nodes.data[i]->bodies.data[k]);
+}
+
+/* On the graph, then on the bodies of its control flow. */
+static void run_on(PassContext *c, const Pass *pass, Graph *g)
+{
+    c->graph = g;
+    pass->run(c);
+    for (int i = 0; i < g->nodes.count; i++)
+        for (int k = 0; k < g->nodes.data[i]->bodies.count; k++)
+            run_on(c, pass, g->nodes.data[i]->bodies.data[k]);
+    c->graph = g;
 }
 
 static void run_pass(PassContext *c, const Pass *pass, const PassOptions *o,
@@ -142,7 +156,7 @@ static void run_pass(PassContext *c, const Pass *pass, const PassOptions *o,
 
     for (const char *const *n = o->no_fuse; n && *n; n++)
         mark_no_fuse(g, *n);
-    pass->run(c);
+    run_on(c, pass, g);
     if (times)
         times[(*time_count)++] =
             (PassTime){pass->name, seconds() - start, before, g->nodes.count};

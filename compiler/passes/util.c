@@ -68,9 +68,10 @@ Node *tensor_only_user(const Tensor *tensor)
     return only;
 }
 
-static Buffer *add_operand(Definition *def, const char *stem, int index,
+static Buffer *add_operand(const DefineContext *c, const char *stem, int index,
                            BufferRole role, const Tensor *tensor)
 {
+    Definition *def = c->def;
     char name[32];
     int64_t dims[MAX_RANK];
 
@@ -78,8 +79,33 @@ static Buffer *add_operand(Definition *def, const char *stem, int index,
     tensor_dims(&tensor->type, dims);
     Buffer *b = definition_add_buffer(def, name, role, tensor->type.dtype,
                                       tensor->type.rank, dims);
+    for (int i = 0; i < tensor->type.rank; i++)
+        if (!extent_is_const(tensor->type.dims[i]))
+            b->limit[i] = define_extent(c, tensor->type.dims[i]);
     b->is_constant = role == BUF_INPUT && tensor->value;
     return b;
+}
+
+/* The names that the node's types are about, in a graph of nothing else. */
+static const Graph *own_symbols(Arena *arena, const Node *node)
+{
+    Graph *g = ARENA_NEW(arena, Graph);
+
+    g->arena = arena;
+    for (int i = 0; i < node->inputs.count + node->outputs.count; i++) {
+        const Tensor *t = i < node->inputs.count
+                              ? node->inputs.data[i]
+                              : node->outputs.data[i - node->inputs.count];
+        if (!t)
+            continue;
+        graph_add_symbols(g, &t->type);
+        int64_t count = t->symbols ? type_count(&t->type) : 0;
+        for (int64_t k = 0; k < count; k++) {
+            TensorType type = {.rank = 1, .dims = {t->symbols[k]}};
+            graph_add_symbols(g, &type);
+        }
+    }
+    return g;
 }
 
 Definition *define_node(Arena *arena, const Node *node)
@@ -93,21 +119,27 @@ Definition *define_node(Arena *arena, const Node *node)
         return NULL;
     for (int i = 0; i < node->inputs.count; i++)
         if (node->inputs.data[i] &&
-            !type_is_static(&node->inputs.data[i]->type))
+            !type_is_bounded(&node->inputs.data[i]->type))
             return NULL;
     for (int i = 0; i < node->outputs.count; i++)
         if (node->outputs.data[i] &&
-            !type_is_static(&node->outputs.data[i]->type))
+            !type_is_bounded(&node->outputs.data[i]->type))
             return NULL;
+    if (!op_takes_runtime_extents(node))
+        return NULL;
     c.def = definition_new(arena, node->op->name);
+    if (!node_is_static(node)) {
+        c.graph = own_symbols(arena, node);
+        c.extents = define_extents_buffer(c.def, c.graph);
+    }
     for (int i = 0; i < node->inputs.count; i++)
         if (node->inputs.data[i])
             c.in[i] =
-                add_operand(c.def, "in", i, BUF_INPUT, node->inputs.data[i]);
+                add_operand(&c, "in", i, BUF_INPUT, node->inputs.data[i]);
     for (int i = 0; i < node->outputs.count; i++)
         if (node->outputs.data[i])
-            c.out[i] = add_operand(c.def, "out", i, BUF_OUTPUT,
-                                   node->outputs.data[i]);
+            c.out[i] =
+                add_operand(&c, "out", i, BUF_OUTPUT, node->outputs.data[i]);
     node->op->define(&c);
     return c.def;
 }
@@ -163,8 +195,10 @@ bool node_permutation(Arena *arena, const Node *node, int perm[MAX_RANK])
                 continue;
             return false;
         }
+        const Expr *a = stage->axis[axis].limit, *b = read->buffer->limit[i];
         if (in_axis_of[axis] >= 0 ||
-            stage->axis[axis].extent != read->buffer->dims[i])
+            stage->axis[axis].extent != read->buffer->dims[i] ||
+            (a && b ? !expr_equal(a, b) : a != b))
             return false;
         in_axis_of[axis] = i;
         used[i] = true;

@@ -8,8 +8,8 @@
 #include "passes/passes.h"
 
 /* The definition of one node; buffers are named in0, in1, ... and out0,
- * ... NULL when the operator has none, a type is not static, or the node
- * has more operands than a definition can take. */
+ * ... NULL when the operator has none for these types, an extent has no bound,
+ * or the node has more operands than a definition can take. */
 Definition *define_node(Arena *arena, const Node *node);
 
 /* True when output 0 equals input 0 element by element. */
@@ -70,6 +70,12 @@ void node_replace_by_constants(Graph *g, Node *node,
 /* Evaluates a node of constant operands and replaces its outputs by the
  * values; false when it cannot be evaluated. Needs c->evaluate. */
 bool node_fold(PassContext *c, Node *node);
+
+/* Control flow that is known when compiling: a branch whose condition is a
+ * constant takes the place of its node, and so do the iterations of a loop
+ * that are few. The new nodes come right before where the node was, untyped.
+ * False when the node stays. */
+bool control_expand(PassContext *c, Node *node);
 
 /* Removes nodes that no output needs, then constants without users.
  * Linear in the size of the graph. */

@@ -5,30 +5,9 @@
 
 #include "base/hash.h"
 #include "passes/util.h"
-#include "program/define.h"
-#include "schedules/choose.h"
+#include "program/builder.h"
 
-/* A scheduled definition, for the next group with the same text. */
-typedef struct Scheduled {
-    const Kernel *kernel; /* as lowered, with this definition's names */
-    int index;            /* of the shared kernel in the program */
-} Scheduled;
-
-typedef struct Builder {
-    Program *p;
-    Arena *arena;
-    Diag *diag;
-    Graph *g;
-    ScheduleMode mode;
-    int *buffer_of; /* by tensor id; -1: none */
-    Map scheduled;  /* by definition and layouts */
-    Map by_hash;    /* kernels */
-    Map constants;  /* by value and layout */
-    Map names;      /* of constants, to tell copies apart */
-    int extents;    /* the buffer of run-time extents; -1: none yet */
-} Builder;
-
-static int add_buffer(Builder *b, ProgramBuffer buffer)
+int program_add_buffer(Builder *b, ProgramBuffer buffer)
 {
     buffer.bytes = layout_size(&buffer.layout, buffer.rank, buffer.dims) *
                    (int64_t)dtype_size(buffer.dtype);
@@ -68,18 +47,25 @@ static int add_tensor_buffer(Builder *b, const Tensor *t,
 
     for (int i = 0; i < t->type.rank; i++)
         buffer.dims[i] = t->type.dims[i].value;
-    int index = add_buffer(b, buffer);
+    /* What a body computes has other values in each iteration: it is no
+     * layer to compare. */
+    if (b->depth) {
+        buffer.tensor = NULL;
+        buffer.name = arena_printf(b->arena, "%s.%s.%d", b->g->name, t->name,
+                                   b->p->buffers.count);
+    }
+    int index = program_add_buffer(b, buffer);
     b->buffer_of[t->id] = index;
     return index;
 }
 
 /* The buffer of a tensor that kernels compute, made when it is first asked
  * for: what a part lies in comes before it is whole. */
-static int tensor_buffer(Builder *b, const Tensor *t)
+int program_tensor_buffer(Builder *b, const Tensor *t)
 {
     if (b->buffer_of[t->id] >= 0)
         return b->buffer_of[t->id];
-    int whole = t->within ? tensor_buffer(b, t->within) : -1;
+    int whole = t->within ? program_tensor_buffer(b, t->within) : -1;
     int index = add_tensor_buffer(b, t, PB_ARENA, 0);
     b->p->buffers.data[index].alias_of = whole;
     return index;
@@ -117,10 +103,23 @@ static int constant_buffer(Builder *b, const Tensor *t, const Buffer *param)
         buffer.name = arena_printf(b->arena, "%s.%d", t->name, n);
     map_set(&b->names, buffer.name, b);
     int *index = ARENA_NEW(b->arena, int);
-    *index = add_buffer(b, buffer);
+    *index = program_add_buffer(b, buffer);
     map_set(&b->constants, arena_strdup(b->arena, str_text(&key)), index);
     str_free(&key);
     return *index;
+}
+
+int program_operand_buffer(Builder *b, const Tensor *t)
+{
+    Buffer plain = {.dtype = t->type.dtype,
+                    .rank = t->type.rank,
+                    .layout = layout_row_major(t->type.rank)};
+
+    if (!t->value)
+        return program_tensor_buffer(b, t);
+    for (int i = 0; i < plain.rank; i++)
+        plain.dims[i] = t->type.dims[i].value;
+    return constant_buffer(b, t, &plain);
 }
 
 static int workspace_buffer(Builder *b, const Kernel *kernel,
@@ -134,7 +133,7 @@ static int workspace_buffer(Builder *b, const Kernel *kernel,
     buffer.name =
         arena_printf(b->arena, "%s.%s.%d", kernel->name, param->name, step);
     memcpy(buffer.dims, param->dims, sizeof buffer.dims);
-    return add_buffer(b, buffer);
+    return program_add_buffer(b, buffer);
 }
 
 /* Text that decides the kernel: definition, layouts, kind of schedule. */
@@ -231,7 +230,7 @@ static int extents_buffer(Builder *b, const Buffer *param)
 
     memcpy(buffer.dims, param->dims, sizeof buffer.dims);
     if (b->extents < 0)
-        b->extents = add_buffer(b, buffer);
+        b->extents = program_add_buffer(b, buffer);
     return b->extents;
 }
 
@@ -246,7 +245,7 @@ static int argument(Builder *b, const Tensor *t, const Kernel *kernel,
         return constant_buffer(b, t, param);
     if (b->buffer_of[t->id] < 0 && param->role == BUF_INPUT)
         die("group reads \"%s\" before it is computed", t->name);
-    return tensor_buffer(b, t);
+    return program_tensor_buffer(b, t);
 }
 
 /* No kernel where nothing is left to do: the result has its value as soon as
@@ -260,7 +259,7 @@ static bool build_alias(Builder *b, const Node *node)
     if (!alias)
         return false;
     /* What is joined has storage of its own, in which its operands lie. */
-    int to = tensor_buffer(b, node_only_output(node));
+    int to = program_tensor_buffer(b, node_only_output(node));
     if (!joined)
         b->p->buffers.data[to].alias_of =
             b->buffer_of[node->inputs.data[0]->id];
@@ -294,7 +293,25 @@ static void add_step(Builder *b, const Group *group, const GroupDefinition *d,
     vec_push(b->arena, &b->p->steps, step);
 }
 
-/* A loop program has nothing to schedule: equal ones are kept once. */
+int program_add_kernel(Builder *b, const Kernel *kernel, bool in_place)
+{
+    const char *hash =
+        arena_printf(b->arena, "%016llx", (unsigned long long)kernel->hash);
+    const Scheduled *same = map_get(&b->by_hash, hash);
+
+    if (same)
+        return same->index;
+    Scheduled *made = ARENA_NEW(b->arena, Scheduled);
+    *made = (Scheduled){kernel, b->p->kernels.count};
+    bool *may = ARENA_ARRAY(b->arena, bool, kernel->params.count + 1);
+    may[0] = in_place;
+    ProgramKernel row = {.kernel = kernel, .trace = "", .in_place = may};
+    vec_push(b->arena, &b->p->kernels, row);
+    map_set(&b->by_hash, hash, made);
+    return made->index;
+}
+
+/* A loop program has nothing to schedule. */
 static bool build_program_node(Builder *b, const Group *group)
 {
     GroupDefinition d;
@@ -302,23 +319,8 @@ static bool build_program_node(Builder *b, const Group *group)
 
     if (!kernel)
         return false;
-    Scheduled *made = ARENA_NEW(b->arena, Scheduled);
-    made->kernel = kernel;
-    made->index = b->p->kernels.count;
-    const char *hash =
-        arena_printf(b->arena, "%016llx", (unsigned long long)kernel->hash);
-    const Scheduled *same = map_get(&b->by_hash, hash);
-    if (same) {
-        made->index = same->index;
-    } else {
-        ProgramKernel row = {
-            .kernel = kernel,
-            .trace = "",
-            .in_place = ARENA_ARRAY(b->arena, bool, kernel->params.count + 1)};
-        vec_push(b->arena, &b->p->kernels, row);
-        map_set(&b->by_hash, hash, made);
-    }
-    add_step(b, group, &d, made);
+    Scheduled made = {kernel, program_add_kernel(b, kernel, false)};
+    add_step(b, group, &d, &made);
     return true;
 }
 
@@ -330,6 +332,8 @@ static bool build_group(Builder *b, const Group *group)
         return true;
     if (group->nodes.count == 1 && group->nodes.data[0]->op->program)
         return build_program_node(b, group);
+    if (group->nodes.count == 1 && group->nodes.data[0]->bodies.count)
+        return program_build_control(b, group);
     if (!define_group(b->arena, b->diag, b->g, group, &d))
         return false;
     Scheduled *scheduled = schedule_group(b, &d);
@@ -337,6 +341,16 @@ static bool build_group(Builder *b, const Group *group)
         return false;
     add_step(b, group, &d, scheduled);
     return true;
+}
+
+/* All groups, so that every fault is reported at once. */
+bool program_build_groups(Builder *b)
+{
+    bool ok = true;
+
+    for (int i = 0; i < b->g->groups.count; i++)
+        ok &= build_group(b, b->g->groups.data[i]);
+    return ok;
 }
 
 static bool add_interface(Builder *b)
@@ -420,8 +434,8 @@ Program *program_build(Arena *arena, Diag *diag, Graph *g,
                  .diag = diag,
                  .g = g,
                  .mode = mode,
+                 .region = -1,
                  .extents = -1};
-    bool ok = true;
 
     p->arena = arena;
     p->name = g->name;
@@ -438,10 +452,9 @@ Program *program_build(Arena *arena, Diag *diag, Graph *g,
         vec_push(arena, &p->symbols, g->symbols.data[i]);
     if (!add_interface(&b))
         return NULL;
-    /* All groups, so that every fault is reported at once. */
-    for (int i = 0; i < g->groups.count; i++)
-        ok &= build_group(&b, g->groups.data[i]);
-    if (p->symbols.count)
+    bool ok = program_build_groups(&b);
+    /* In a loop a later step writes what an earlier one reads. */
+    if (p->symbols.count && !p->regions.count)
         drop_unread_steps(&b);
     return ok && !diag->errors.count ? p : NULL;
 }

@@ -35,6 +35,37 @@ static int root_of(const Program *p, int index)
     return index;
 }
 
+static void extend(ProgramBuffer *b, int first, int last)
+{
+    b->first_step = first < b->first_step ? first : b->first_step;
+    b->last_step = last > b->last_step ? last : b->last_step;
+}
+
+/* What a region reads to decide is read before its first step; and what a
+ * loop has in common with the steps around it is live in all iterations.
+ * Inner loops come first, so that the outer ones see their ranges. */
+static void extend_ranges(Program *p)
+{
+    for (int i = p->regions.count - 1; i >= 0; i--) {
+        const ProgramRegion *r = &p->regions.data[i];
+        const int touched[] = {r->cond, r->trips, r->counter};
+        for (int k = 0; k < 3; k++)
+            if (touched[k] >= 0) {
+                extend(&p->buffers.data[touched[k]], r->first, r->first);
+                extend(&p->buffers.data[root_of(p, touched[k])], r->first,
+                       r->first);
+            }
+        if (r->kind != REGION_LOOP)
+            continue;
+        for (int k = 0; k < p->buffers.count; k++) {
+            ProgramBuffer *b = &p->buffers.data[k];
+            bool inside = b->first_step < r->end && b->last_step >= r->first;
+            if (inside && (b->first_step < r->first || b->last_step >= r->end))
+                extend(b, r->first, r->end - 1);
+        }
+    }
+}
+
 /* Live ranges of storage: an alias extends that of its root. */
 static void find_ranges(Program *p)
 {
@@ -56,6 +87,7 @@ static void find_ranges(Program *p)
             }
         }
     }
+    extend_ranges(p);
     if (!p->taps)
         return;
     /* Tapped values are looked at after the run. Workspace is not. */

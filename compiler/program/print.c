@@ -8,6 +8,8 @@
  *   buffer 0 "x" input f32[1,3,8,8] [0 1 2 3] bytes 768 offset 0
  *     live 0..3 ready -1 alias -1
  *   step 0 kernel 0 args 0 2 1   # conv1 relu1
+ *   branch 0 cond 3 steps 1 4 6 parent -1
+ *   loop 1 cond -1 trips 5 most 100 counter 6 steps 4 6 parent 0 otherwise
  *
  * What follows # is a comment: the nodes a step came from. */
 #include <ctype.h>
@@ -71,6 +73,20 @@ static void print_step(Str *out, const ProgramStep *step, int index)
     str_add(out, "\n");
 }
 
+static void print_region(Str *out, const ProgramRegion *r, int index)
+{
+    if (r->kind == REGION_BRANCH)
+        str_addf(out, "branch %d cond %d steps %d %d %d", index, r->cond,
+                 r->first, r->otherwise, r->end);
+    else
+        str_addf(
+            out,
+            "loop %d cond %d trips %d most %" PRId64 " counter %d steps %d %d",
+            index, r->cond, r->trips, r->most, r->counter, r->first, r->end);
+    str_addf(out, " parent %d%s\n", r->parent,
+             r->in_otherwise ? " otherwise" : "");
+}
+
 void program_print(Str *out, const Program *p)
 {
     str_add(out, "program ");
@@ -94,6 +110,8 @@ void program_print(Str *out, const Program *p)
         print_buffer(out, &p->buffers.data[i], i);
     for (int i = 0; i < p->steps.count; i++)
         print_step(out, &p->steps.data[i], i);
+    for (int i = 0; i < p->regions.count; i++)
+        print_region(out, &p->regions.data[i], i);
 }
 
 typedef struct Reader {
@@ -341,6 +359,33 @@ static void read_step(Reader *r, Program *p)
     vec_push(r->arena, &p->steps, step);
 }
 
+static int read_index(Reader *r, const char *word)
+{
+    expect(r, word);
+    return (int)read_int(r);
+}
+
+static void read_region(Reader *r, Program *p, RegionKind kind)
+{
+    ProgramRegion region = {
+        .kind = kind, .trips = -1, .counter = -1, .most = INT64_MAX};
+
+    read_int(r);
+    region.cond = read_index(r, "cond");
+    if (kind == REGION_LOOP) {
+        region.trips = read_index(r, "trips");
+        expect(r, "most");
+        region.most = read_int(r);
+        region.counter = read_index(r, "counter");
+    }
+    region.first = read_index(r, "steps");
+    region.otherwise = (int)read_int(r);
+    region.end = kind == REGION_LOOP ? region.otherwise : (int)read_int(r);
+    region.parent = read_index(r, "parent");
+    region.in_otherwise = accept_word(r, "otherwise");
+    vec_push(r->arena, &p->regions, region);
+}
+
 Program *program_parse(Arena *arena, Diag *diag, const char *text)
 {
     Reader r = {text, 1, arena, diag, true};
@@ -375,11 +420,15 @@ Program *program_parse(Arena *arena, Diag *diag, const char *text)
             read_buffer(&r, p);
         else if (accept_word(&r, "step"))
             read_step(&r, p);
+        else if (accept_word(&r, "branch"))
+            read_region(&r, p, REGION_BRANCH);
+        else if (accept_word(&r, "loop"))
+            read_region(&r, p, REGION_LOOP);
         else
             break;
     }
     skip_blanks(&r);
     if (r.ok && *r.at)
-        fail(&r, "kernel, buffer or step");
+        fail(&r, "kernel, buffer, step, branch or loop");
     return r.ok ? p : NULL;
 }

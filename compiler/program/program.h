@@ -49,6 +49,27 @@ typedef struct ProgramStep {
     const Group *group; /* where it came from */
 } ProgramStep;
 
+/* Steps that `run` calls on a condition, or repeatedly. Regions nest; none is
+ * empty. They come in the order of their first step, an outer one before
+ * those within. */
+typedef enum RegionKind { REGION_BRANCH, REGION_LOOP } RegionKind;
+
+typedef struct ProgramRegion {
+    RegionKind kind;
+    /* Of a branch, steps first to otherwise - 1 run when `cond` is true, else
+     * steps otherwise to end - 1. Of a loop, steps first to end - 1 run while
+     * `cond` is true, if there is one, and at most `trips` and `most` times;
+     * otherwise is end. */
+    int first, otherwise, end;
+    int parent;        /* the region around it, or -1 */
+    bool in_otherwise; /* in the second part of the parent */
+    /* Buffers of one element, or -1. */
+    int cond;     /* bool */
+    int trips;    /* i64, read before the first iteration */
+    int counter;  /* i64, set to the iteration's number before each */
+    int64_t most; /* INT64_MAX: any number */
+} ProgramRegion;
+
 typedef struct Program {
     Arena *arena;
     const char *name;
@@ -56,6 +77,7 @@ typedef struct Program {
     Vec(ProgramKernel) kernels;
     Vec(ProgramBuffer) buffers;
     Vec(ProgramStep) steps;
+    Vec(ProgramRegion) regions;
     int input_count, output_count;
     int64_t arena_bytes; /* planned */
     int64_t arena_bound; /* live-set lower bound over all steps */
@@ -70,6 +92,14 @@ typedef struct Program {
  * lets `schedule_choose` schedule it, lowers, shares equal kernels. */
 Program *program_build(Arena *arena, Diag *diag, Graph *g,
                        const Target *target, ScheduleMode mode);
+/* The regions directly within `parent` (-1: none) and that part of it, among
+ * steps first to end - 1, after region `after` (-1: from the start); -1: no
+ * more. */
+int program_next_region(const Program *program, int parent, bool in_otherwise,
+                        int first, int end, int after);
+/* Where the steps from `first` on may be cut after about `count`: never
+ * within a region. */
+int program_cut(const Program *program, int first, int count);
 /* Places all buffers: live ranges, aliases (reshapes, in place), then
  * best-fit by size. Sets offsets, arena_bytes and arena_bound. Every
  * offset is a multiple of 64. */

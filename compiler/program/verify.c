@@ -40,6 +40,62 @@ static void check_step(const Program *p, int at)
     }
 }
 
+static void check_control(const Program *p, int region, int index, DType dtype,
+                          bool written)
+{
+    if (index < 0)
+        return;
+    if (index >= p->buffers.count)
+        die("program region %d reads buffer %d of %d", region, index,
+            p->buffers.count);
+    const ProgramBuffer *b = &p->buffers.data[index];
+    if (b->dtype != dtype || b->bytes != (int64_t)dtype_size(dtype))
+        die("program region %d: buffer \"%s\" is not one %s", region, b->name,
+            dtype_name(dtype));
+    if (written && b->kind != PB_ARENA)
+        die("program region %d counts in \"%s\", which is read only", region,
+            b->name);
+    const ProgramBuffer *root =
+        b->alias_of >= 0 ? &p->buffers.data[b->alias_of] : b;
+    const ProgramRegion *r = &p->regions.data[region];
+    if (root->first_step > r->first || root->last_step < r->first)
+        die("program region %d uses \"%s\" outside its live range %d..%d",
+            region, b->name, root->first_step, root->last_step);
+}
+
+/* Steps in order, within the part of the parent, and behind the region that
+ * is listed before it there. */
+static void check_region(const Program *p, int at)
+{
+    const ProgramRegion *r = &p->regions.data[at];
+    int first = 0, end = p->steps.count;
+
+    if (r->parent >= at || r->parent < -1)
+        die("program region %d is within region %d", at, r->parent);
+    if (r->parent >= 0) {
+        const ProgramRegion *around = &p->regions.data[r->parent];
+        first = r->in_otherwise ? around->otherwise : around->first;
+        end = r->in_otherwise ? around->end : around->otherwise;
+    }
+    for (int i = 0; i < at; i++) {
+        const ProgramRegion *other = &p->regions.data[i];
+        if (other->parent == r->parent &&
+            other->in_otherwise == r->in_otherwise)
+            first = other->end;
+    }
+    if (r->first < first || r->otherwise < r->first || r->end < r->otherwise ||
+        r->end > end || r->first == r->end)
+        die("program region %d holds steps %d %d %d, of %d to %d", at,
+            r->first, r->otherwise, r->end, first, end);
+    if (r->kind == REGION_LOOP && (r->otherwise != r->end || r->most < 0))
+        die("program region %d is no sound loop", at);
+    if (r->kind == REGION_BRANCH && r->cond < 0)
+        die("program region %d is a branch without a condition", at);
+    check_control(p, at, r->cond, DT_BOOL, false);
+    check_control(p, at, r->trips, DT_I64, false);
+    check_control(p, at, r->counter, DT_I64, true);
+}
+
 static void check_buffer(const Program *p, int at)
 {
     const ProgramBuffer *b = &p->buffers.data[at];
@@ -236,6 +292,8 @@ void program_verify(const Program *p)
 {
     for (int s = 0; s < p->steps.count; s++)
         check_step(p, s);
+    for (int i = 0; i < p->regions.count; i++)
+        check_region(p, i);
     for (int i = 0; i < p->buffers.count; i++)
         check_buffer(p, i);
     check_overlaps(p);

@@ -151,9 +151,26 @@ static json_t *steps_json(const Program *program)
                 json_array_append_new(nodes, text_json(node->name));
         }
         json_array_append_new(
-            list, json_pack("{s:i, s:i, s:o}", "kernel", step->kernel, "group",
-                            step->group ? step->group->id : -1, "nodes",
-                            nodes));
+            list,
+            json_pack("{s:i, s:i, s:o}", "kernel", step->kernel, "group",
+                      step->group ? step->group->id : -1, "nodes", nodes));
+    }
+    return list;
+}
+
+/* Which steps run on a condition, or repeatedly. */
+static json_t *regions_json(const Program *program)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < program->regions.count; i++) {
+        const ProgramRegion *r = &program->regions.data[i];
+        json_array_append_new(
+            list,
+            r->kind == REGION_BRANCH
+                ? json_pack("{s:s, s:i, s:i, s:i}", "kind", "branch", "first",
+                            r->first, "otherwise", r->otherwise, "end", r->end)
+                : json_pack("{s:s, s:i, s:i}", "kind", "loop", "first",
+                            r->first, "end", r->end));
     }
     return list;
 }
@@ -251,6 +268,8 @@ static json_t *manifest_json(Diag *diag, const Program *program,
         values_json(program, PB_OUTPUT, program->output_count));
     json_object_set_new(root, "kernels", kernels_json(program));
     json_object_set_new(root, "steps", steps_json(program));
+    if (program->regions.count)
+        json_object_set_new(root, "regions", regions_json(program));
     json_object_set_new(root, "tensors", tensors);
     return root;
 }

@@ -29,7 +29,7 @@ static bool has_rows_of(const StageState *st, const Stage *out)
     if (stage->axis_count != out->axis_count)
         return false;
     for (int i = 0; i + 1 < out->axis_count; i++)
-        if (stage->axis[i].extent != out->axis[i].extent)
+        if (!look_same_extent(&stage->axis[i], &out->axis[i]))
             return false;
     return true;
 }
@@ -90,7 +90,7 @@ static bool tile_product(Look *look, StageState *st, const char *user,
         names[n++] = st->roots.data[i]->name;
     const char *inner = depth;
     if (stage->reduce[0].extent > unroll) {
-        if (!schedule_split(s, stage->name, depth, unroll))
+        if (!look_split_tile(look, st, depth, unroll))
             return false;
         names[n++] = arena_printf(s->arena, "%s.o", depth);
         inner = arena_printf(s->arena, "%s.i", depth);
@@ -140,7 +140,7 @@ static bool tile_scores(Look *look, const Attention *t, const char *attach,
     int64_t vectors = look->target->tile_registers / (t->block + 1);
     if (vectors < 1)
         vectors = 1;
-    if (!schedule_split(s, scores, column, vectors * look->lanes) ||
+    if (!look_split_tile(look, t->scores, column, vectors * look->lanes) ||
         !cache_keys(look, t, product, head))
         return false;
     const char *names[MAX_RANK + 2];

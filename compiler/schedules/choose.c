@@ -137,7 +137,7 @@ static bool apply(Schedule *s, const Target *target, ScheduleMode mode,
 bool schedule_choose(Schedule *s, const Target *target, ScheduleMode mode,
                      const char *hint)
 {
-    if (mode == SCHEDULE_NAIVE || definition_has_limits(s->def))
+    if (mode == SCHEDULE_NAIVE)
         return true;
     /* A template that meets a refusal leaves the naive schedule, which is
      * always right. */

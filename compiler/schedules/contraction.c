@@ -87,7 +87,7 @@ static bool analyse(const Look *look, Contraction *c)
         !look_reads_own_point(c->out, c->out->stage->value[0], stage->out[0]))
         return false;
     for (int i = 0; i < stage->axis_count; i++)
-        if (stage->axis[i].extent != c->out->stage->axis[i].extent)
+        if (!look_same_extent(&stage->axis[i], &c->out->stage->axis[i]))
             return false;
     c->vector_axis = look_contiguous(c->out);
     if (c->vector_axis < 0)
@@ -301,7 +301,7 @@ static bool order_accumulator(Look *look, Contraction *c)
     const char *vector = acc->roots.data[c->vector_axis]->name;
     const char *unrolled = deepest->name;
     if (deepest->extent > unroll) {
-        if (!schedule_split(s, name, deepest->name, unroll))
+        if (!look_split_tile(look, acc, deepest->name, unroll))
             return false;
         names[count++] = c->deepest = deepest->outer->name;
         unrolled = deepest->inner->name;
@@ -456,6 +456,11 @@ static bool order_output(Look *look, Contraction *c, int64_t panel,
         return false;
     const char *first = names[0];
     for (int i = 1; i < fusable; i++) {
+        /* How many iterations an inner loop has must be a number. */
+        const LoopAxis *next = look_axis(c->out, names[i]);
+        if (next && axis_is_limited(next) &&
+            c->out->leaves.data[0]->extent > 1)
+            break;
         if (!schedule_fuse(s, out->name, first, names[i]))
             return false;
         if (*attach == names[i] || *attach == first)
@@ -497,7 +502,7 @@ bool template_contraction(Look *look, bool *fits)
         acc = c.acc->stage;
     }
     int64_t panel = c.tile.vectors * look->lanes;
-    if (!schedule_split(s, out->name, vector, panel))
+    if (!look_split_tile(look, c.out, vector, panel))
         return false;
     const char *pixel = NULL, *row = NULL;
     if (c.pixel_axis >= 0) {

@@ -12,6 +12,25 @@ LoopAxis *look_axis(const StageState *st, const char *name)
     return NULL;
 }
 
+bool look_same_extent(const Axis *a, const Axis *b)
+{
+    if (!a->limit || !b->limit)
+        return a->extent == b->extent && a->limit == b->limit;
+    return a->extent == b->extent && expr_equal(a->limit, b->limit);
+}
+
+bool look_split_tile(Look *look, const StageState *st, const char *axis,
+                     int64_t factor)
+{
+    const LoopAxis *a = look_axis(st, axis);
+    Schedule *s = look->s;
+    const char *name = st->stage->name;
+    if (!a || !axis_is_limited(a))
+        return schedule_split(s, name, axis, factor);
+    return a->is_reduce ? schedule_split_even(s, name, axis, factor)
+                        : schedule_split_padded(s, name, axis, factor);
+}
+
 int look_contiguous(const StageState *st)
 {
     const Stage *stage = st->stage;

@@ -88,9 +88,10 @@ const Expr *axis_limit(Lower *lw, Instance *in, const LoopAxis *axis)
         return expr_div(a, expr_add_int(a, limit, size - 1),
                         expr_int(a, size));
     const AxisState *outer = state_of(in, from->outer);
-    /* Pieces of an even split are whole. */
-    if (from->even || !outer->value)
-        return from->even ? NULL : limit;
+    if (from->even || from->padded)
+        return NULL; /* pieces are whole */
+    if (!outer->value)
+        return limit;
     return simplify_index(
         &lw->ranges, expr_sub(a, limit, expr_mul_int(a, outer->value, size)));
 }
@@ -122,6 +123,24 @@ static int limited_segments(Lower *lw, const Expr *limit, int64_t whole,
     return count;
 }
 
+/* Pieces as of an axis without a limit, those behind it left out. */
+static int padded_segments(Lower *lw, const Expr *limit, int64_t whole,
+                           int64_t factor, Segment *segment)
+{
+    Arena *a = lw->arena;
+    int64_t full = whole / factor, rest = whole % factor;
+    int count = 0;
+    if (full)
+        segment[count++] =
+            (Segment){0, full, factor, NULL,
+                      expr_div(a, expr_add_int(a, limit, factor - 1),
+                               expr_int(a, factor))};
+    if (rest)
+        segment[count++] = (Segment){full * factor, 1, rest, NULL,
+                                     expr_add_int(a, limit, -full * factor)};
+    return count;
+}
+
 int axis_segments(Lower *lw, Instance *in, const LoopAxis *outer,
                   Segment segment[MAX_SEGMENTS])
 {
@@ -131,6 +150,8 @@ int axis_segments(Lower *lw, Instance *in, const LoopAxis *outer,
     int count = 0;
     if (limit && from->even)
         return limited_segments(lw, limit, whole, factor, segment);
+    if (limit && from->padded)
+        return padded_segments(lw, limit, whole, factor, segment);
     if (limit) {
         int64_t size = factor < whole ? factor : whole;
         segment[0] =
@@ -269,6 +290,14 @@ static Range range_of_axis(Lower *lw, Instance *in, const LoopAxis *axis)
     Range whole = {.base = expr_int(a, 0),
                    .extent = axis_extent(in, axis),
                    .limit = axis_limit(lw, in, axis)};
+    /* What is computed of it, with what means nothing. */
+    if (axis->use == AXIS_SPLIT && axis->padded && whole.limit) {
+        const Expr *size = expr_int(a, axis->factor);
+        whole.limit = expr_mul(
+            a,
+            expr_div(a, expr_add_int(a, whole.limit, axis->factor - 1), size),
+            size);
+    }
     if (!is_bound_inside(in, axis))
         return whole;
     if (axis->use == AXIS_LEAF)

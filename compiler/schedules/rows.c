@@ -62,7 +62,7 @@ static int common_axes(const Stage *stage, const Stage *out, int most)
 {
     int n = 0;
     while (n < stage->axis_count && n < most &&
-           stage->axis[n].extent == out->axis[n].extent)
+           look_same_extent(&stage->axis[n], &out->axis[n]))
         n++;
     return n;
 }
@@ -83,7 +83,7 @@ static int row_axes(const Look *look)
         if (kept->axis_count < rows)
             return 0;
         for (int i = 0; i < rows; i++)
-            if (kept->axis[i].extent != out->axis[i].extent &&
+            if (!look_same_extent(&kept->axis[i], &out->axis[i]) &&
                 out->axis[i].extent != 1)
                 return 0;
     }

@@ -238,9 +238,12 @@ bool schedule_inline(Schedule *s, const char *stage)
     return schedule_record(s, "inline %s", stage);
 }
 
+typedef enum SplitKind { SPLIT_PLAIN, SPLIT_EVEN, SPLIT_PADDED } SplitKind;
+
 static bool split(Schedule *s, const char *stage, const char *axis,
-                  int64_t factor, bool even)
+                  int64_t factor, SplitKind kind)
 {
+    static const char *const verbs[] = {"split", "split_even", "split_padded"};
     StageState *st;
     LoopAxis *a;
     if (!find(s, stage, axis, &st, &a))
@@ -248,7 +251,7 @@ static bool split(Schedule *s, const char *stage, const char *axis,
     if (factor < 1)
         return diag_error(s->diag, "schedule of %s: split by %lld",
                           s->def->name, (long long)factor);
-    if (even) {
+    if (kind == SPLIT_EVEN) {
         int64_t pieces = (a->extent + factor - 1) / factor;
         factor = (a->extent + pieces - 1) / pieces;
     }
@@ -262,7 +265,8 @@ static bool split(Schedule *s, const char *stage, const char *axis,
     outer->split_from = inner->split_from = a;
     a->use = AXIS_SPLIT;
     a->factor = factor;
-    a->even = even;
+    a->even = kind == SPLIT_EVEN;
+    a->padded = kind == SPLIT_PADDED;
     a->outer = outer;
     a->inner = inner;
     int at = stage_leaf_index(st, a);
@@ -271,20 +275,26 @@ static bool split(Schedule *s, const char *stage, const char *axis,
         st->leaves.data[i] = st->leaves.data[i - 1];
     st->leaves.data[at] = outer;
     st->leaves.data[at + 1] = inner;
-    return schedule_record(s, "%s %s %s %lld", even ? "split_even" : "split",
-                           stage, axis, (long long)factor);
+    return schedule_record(s, "%s %s %s %lld", verbs[kind], stage, axis,
+                           (long long)factor);
 }
 
 bool schedule_split(Schedule *s, const char *stage, const char *axis,
                     int64_t factor)
 {
-    return split(s, stage, axis, factor, false);
+    return split(s, stage, axis, factor, SPLIT_PLAIN);
 }
 
 bool schedule_split_even(Schedule *s, const char *stage, const char *axis,
                          int64_t factor)
 {
-    return split(s, stage, axis, factor, true);
+    return split(s, stage, axis, factor, SPLIT_EVEN);
+}
+
+bool schedule_split_padded(Schedule *s, const char *stage, const char *axis,
+                           int64_t factor)
+{
+    return split(s, stage, axis, factor, SPLIT_PADDED);
 }
 
 /* An outer loop whose pieces differ in size is a loop of its own. Without
@@ -294,8 +304,9 @@ static bool is_uneven(const LoopAxis *a)
     const LoopAxis *from = a->split_from;
     if (!from || from->outer != a)
         return false;
-    return axis_is_limited(from) ? from->even
-                                 : from->extent % from->factor != 0;
+    return axis_is_limited(from) && !from->padded
+               ? from->even
+               : from->extent % from->factor != 0;
 }
 
 /* An outer loop that its inner one needs to know of. */
@@ -624,6 +635,8 @@ static bool replay_line(Schedule *s, char *line)
     }
     if (!strcmp(verb, "split"))
         return schedule_split(s, x, y, number);
+    if (!strcmp(verb, "split_padded"))
+        return schedule_split_padded(s, x, y, number);
     if (!strcmp(verb, "split_even"))
         return schedule_split_even(s, x, y, number);
     if (!strcmp(verb, "fuse"))

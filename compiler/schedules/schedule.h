@@ -35,9 +35,15 @@ bool schedule_cache_read(Schedule *s, const char *stage, const char *buffer);
 bool schedule_split(Schedule *s, const char *stage, const char *axis,
                     int64_t factor);
 /* ceil(extent / factor) pieces as equal as can be: 49 by 14 is 13 12 12 12
- * instead of 14 14 14 7. */
+ * instead of 14 14 14 7. Of an axis whose extent is known at run time only:
+ * pieces of `factor`, then of 8, 4, 2 and 1 as needed. */
 bool schedule_split_even(Schedule *s, const char *stage, const char *axis,
                          int64_t factor);
+/* As schedule_split. Of an axis whose extent is known at run time only, pieces
+ * are whole all the same: elements behind its limit are computed, from and
+ * into storage that is there, and mean nothing. */
+bool schedule_split_padded(Schedule *s, const char *stage, const char *axis,
+                           int64_t factor);
 /* Neighbours in the loop order become one axis, named "A*B". */
 bool schedule_fuse(Schedule *s, const char *stage, const char *outer,
                    const char *inner);

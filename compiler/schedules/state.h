@@ -24,7 +24,7 @@ struct LoopAxis {
     const Expr *limit;
     /* use is AXIS_SPLIT */
     int64_t factor;
-    bool even;
+    bool even, padded;
     LoopAxis *outer, *inner;
     /* use is AXIS_FUSED */
     LoopAxis *fused;

@@ -26,6 +26,14 @@ LoopAxis *look_axis(const StageState *st, const char *name);
 /* The output axis that is contiguous in memory (the innermost one of the
  * layout whose extent is above 1), -1 when all are 1. */
 int look_contiguous(const StageState *st);
+/* The same number of elements, and where that is known at run time only, by
+ * the same expression. */
+bool look_same_extent(const Axis *a, const Axis *b);
+/* Splits an axis whose tiles need a number of elements each: of one whose
+ * extent is known at run time only, into pieces that are. Reductions take no
+ * elements but their own; other axes may compute some for nothing. */
+bool look_split_tile(Look *look, const StageState *st, const char *axis,
+                     int64_t factor);
 /* Every read of `buffer` in `x` is at the stage's own point. */
 bool look_reads_own_point(const StageState *st, const Expr *x,
                           const Buffer *buffer);

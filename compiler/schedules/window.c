@@ -86,6 +86,8 @@ static int64_t choose_window_tile(const Look *look, const Stage *stage,
 
 bool template_window(Look *look, bool *fits)
 {
+    if (definition_has_limits(look->s->def))
+        return true;
     if (look->reductions.count != 1 || look->kept.count)
         return true;
     StageState *acc = look->reductions.data[0], *out = look->out;

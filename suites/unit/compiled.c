@@ -14,8 +14,8 @@
 
 #include "codegen/codegen.h"
 #include "evaluate.h"
+#include "harness/check.h"
 #include "ops/op.h"
-#include "reference/reference.h"
 #include "runtime/abi.h"
 
 static void fail_with(const Diag *diag, const char *what)
@@ -221,26 +221,75 @@ static void *address(const Memory *m, const ProgramBuffer *b)
     return NULL;
 }
 
-Array **run_interpreted(Compiled *c)
+static void interpret_step(Compiled *c, const Memory *m, int index)
 {
     const Program *p = c->program;
+    const ProgramStep *step = &p->steps.data[index];
+    const Kernel *kernel = p->kernels.data[step->kernel].kernel;
+    void **data = ARENA_ARRAY(c->arena, void *, step->arg_count + 1);
+
+    for (int a = 0; a < step->arg_count; a++)
+        data[a] = address(m, &p->buffers.data[step->args[a]]);
+    kernel_verify(kernel);
+    if (kernel_interpret(kernel, data, c->diag))
+        return;
+    Str text = {0};
+    kernel_print(&text, kernel);
+    print_message("%s", str_text(&text));
+    str_free(&text);
+    fail_with(c->diag, "the interpreter finds a fault");
+}
+
+static void interpret_block(Compiled *c, const Memory *m, int parent,
+                            bool in_otherwise, int first, int end);
+
+static void interpret_region(Compiled *c, const Memory *m, int index)
+{
+    const ProgramBuffer *buffers = c->program->buffers.data;
+    const ProgramRegion *r = &c->program->regions.data[index];
+    const uint8_t *cond = r->cond >= 0 ? address(m, &buffers[r->cond]) : NULL;
+
+    if (r->kind == REGION_BRANCH) {
+        if (*cond)
+            interpret_block(c, m, index, false, r->first, r->otherwise);
+        else
+            interpret_block(c, m, index, true, r->otherwise, r->end);
+        return;
+    }
+    int64_t most = r->most;
+    if (r->trips >= 0)
+        memcpy(&most, address(m, &buffers[r->trips]), sizeof most);
+    for (int64_t i = 0; i < most && (!cond || *cond); i++) {
+        if (r->counter >= 0)
+            memcpy(address(m, &buffers[r->counter]), &i, sizeof i);
+        interpret_block(c, m, index, false, r->first, r->end);
+    }
+}
+
+static void interpret_block(Compiled *c, const Memory *m, int parent,
+                            bool in_otherwise, int first, int end)
+{
+    int region = -1;
+
+    do {
+        region = program_next_region(c->program, parent, in_otherwise, first,
+                                     end, region);
+        const ProgramRegion *r =
+            region >= 0 ? &c->program->regions.data[region] : NULL;
+        for (; first < (r ? r->first : end); first++)
+            interpret_step(c, m, first);
+        if (r) {
+            interpret_region(c, m, region);
+            first = r->end;
+        }
+    } while (region >= 0);
+}
+
+Array **run_interpreted(Compiled *c)
+{
     Memory m = allocate(c);
 
-    for (int s = 0; s < p->steps.count; s++) {
-        const ProgramStep *step = &p->steps.data[s];
-        const Kernel *kernel = p->kernels.data[step->kernel].kernel;
-        void **data = ARENA_ARRAY(c->arena, void *, step->arg_count + 1);
-        for (int a = 0; a < step->arg_count; a++)
-            data[a] = address(&m, &p->buffers.data[step->args[a]]);
-        kernel_verify(kernel);
-        if (!kernel_interpret(kernel, data, c->diag)) {
-            Str text = {0};
-            kernel_print(&text, kernel);
-            print_message("%s", str_text(&text));
-            str_free(&text);
-            fail_with(c->diag, "the interpreter finds a fault");
-        }
-    }
+    interpret_block(c, &m, -1, false, 0, c->program->steps.count);
     return results(c, &m);
 }
 
@@ -314,37 +363,18 @@ Array **run_compiled_c(Compiled *c, const char *dir)
 
 Array **run_reference(Arena *arena, const Graph *source, Array *const *inputs)
 {
-    const Array **values =
-        ARENA_ARRAY(arena, const Array *, source->next_id + 1);
+    Array **given = ARENA_ARRAY(arena, Array *, source->inputs.count + 1);
     Array **results = ARENA_ARRAY(arena, Array *, source->outputs.count + 1);
+    ReferenceValues values;
+    Str error = {0};
 
-    for (int i = 0; i < source->tensors.count; i++)
-        values[source->tensors.data[i]->id] = source->tensors.data[i]->value;
     for (int i = 0; i < source->inputs.count; i++)
-        values[source->inputs.data[i]->id] =
+        given[i] =
             inputs ? inputs[i] : input_values(arena, source, i, NULL, 0);
-    for (int i = 0; i < source->nodes.count; i++) {
-        const Node *node = source->nodes.data[i];
-        RefCall call = {.arena = arena,
-                        .domain = node->op->domain,
-                        .op = node->op->name,
-                        .attrs = &node->attrs,
-                        .in_count = node->inputs.count,
-                        .out_count = node->outputs.count};
-        const Array **in =
-            ARENA_ARRAY(arena, const Array *, node->inputs.count + 1);
-        for (int k = 0; k < node->inputs.count; k++)
-            in[k] =
-                node->inputs.data[k] ? values[node->inputs.data[k]->id] : NULL;
-        call.in = in;
-        if (!reference_eval(&call))
-            fail_msg("%s", call.error);
-        for (int k = 0; k < node->outputs.count; k++)
-            if (node->outputs.data[k])
-                values[node->outputs.data[k]->id] = call.out[k];
-    }
+    if (!reference_run(arena, source, given, NULL, &values, &error))
+        fail_msg("%s", str_text(&error));
     for (int i = 0; i < source->outputs.count; i++)
-        results[i] = (Array *)values[source->outputs.data[i]->id];
+        results[i] = (Array *)values.by_id[source->outputs.data[i]->id];
     return results;
 }
 

@@ -1,6 +1,7 @@
 /* Loops that end where a number known at run time says: printed and read
  * back, and the same in the interpreter, as machine code and as C. */
 #include <dlfcn.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -13,6 +14,7 @@
 
 #include "codegen/codegen.h"
 #include "runtime/abi.h"
+#include "schedules/schedule.h"
 #include "tensor/loops.h"
 
 /* Every kind of loop, limits in limits, one that depends on a loop around it,
@@ -210,12 +212,86 @@ static void test_backends(void **state)
     arena_free(arena);
 }
 
+/* A product of open rows, columns and depth, and what is made of it. */
+static const char product[] =
+    "definition mm {\n"
+    "  extents e i64[3]\n"
+    "  in x f32[13 limit e[0], 10 limit e[2]]\n"
+    "  in w f32[10 limit e[2], 19 limit e[1]]\n"
+    "  temp t f32[13 limit e[0], 19 limit e[1]]\n"
+    "  out y f32[13 limit e[0], 19 limit e[1]]\n"
+    "  stage t[i:13 limit e[0], j:19 limit e[1]] sum[k:10 limit e[2]] = (x[i, "
+    "k] * w[k, j])\n"
+    "  stage y[i:13 limit e[0], j:19 limit e[1]] = (t[i, j] + 1.0)\n}\n";
+
+static const char *const traces[] = {
+    "",
+    "split y i 4\nsplit y j 8\nreorder y i.o j.o i.i j.i\n"
+    "compute_at t y j.o\nvectorize y j.i\nparallel y i.o\n",
+    "split_even y i 5\ncompute_at t y i.o\nunroll y i.i\n",
+    "split_even y i 6\nsplit_padded y j 8\nreorder y i.o j.o i.i j.i\n"
+    "split_even t k 4\nreorder t k.o k.i i j\nunroll t k.i\n"
+    "compute_at t y j.o\nvectorize y j.i\nparallel y i.o\n",
+    "compute_at t y j\nreduce_lanes t k 4\n",
+    "reorder t k i j\nvectorize t j\nsplit y j 7\n",
+    "cache_read t w\nreorder t j i k\ncompute_at w_cached y i\n"
+    "compute_at t y i\n",
+};
+
+/* Every schedule gives the naive one's elements, for all extents, and reads
+ * nothing that was not written. */
+static void test_schedules(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new();
+    Diag *diag = diag_new(arena, "test");
+    Definition *def = definition_parse(arena, diag, product);
+    assert_non_null(def);
+    definition_verify(def);
+    Str text = {0};
+    definition_print(&text, def);
+    assert_string_equal(str_text(&text), product);
+    str_free(&text);
+    for (size_t t = 0; t < sizeof traces / sizeof *traces; t++) {
+        Schedule *s = schedule_new(arena, diag, def);
+        if (!schedule_replay(s, traces[t]))
+            fail_msg("%s", diag->errors.data[0]);
+        Kernel *k = schedule_lower(s, arena);
+        kernel_verify(k);
+        for (int n = 0; n < 14 * 20 * 11; n++) {
+            int64_t e[] = {n % 14, n / 14 % 20, n / 280};
+            /* All of a few depths, some of the others. */
+            if (e[2] > 5 && n % 7)
+                continue;
+            float x[130], w[190], y[247], scratch[247];
+            for (int i = 0; i < 130; i++)
+                x[i] = i % 10 < e[2] && i / 10 < e[0] ? (float)(i % 7) : NAN;
+            for (int i = 0; i < 190; i++)
+                w[i] = i / 19 < e[2] && i % 19 < e[1] ? (float)(i % 5) : NAN;
+            void *args[] = {e, x, w, y, scratch};
+            if (!kernel_interpret(k, args, diag))
+                fail_msg("%s", diag->errors.data[0]);
+            for (int i = 0; i < e[0]; i++)
+                for (int j = 0; j < e[1]; j++) {
+                    float want = 1;
+                    for (int d = 0; d < e[2]; d++)
+                        want += x[i * 10 + d] * w[d * 19 + j];
+                    if (y[i * 19 + j] != want)
+                        fail_msg("trace %d: y[%d, %d] of %d, %d, %d", (int)t,
+                                 i, j, (int)e[0], (int)e[1], (int)e[2]);
+                }
+        }
+    }
+    arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text),
         cmocka_unit_test(test_constant_limit),
         cmocka_unit_test(test_backends),
+        cmocka_unit_test(test_schedules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
