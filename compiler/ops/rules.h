@@ -37,6 +37,9 @@ extern const Op *const ops_attention[];
 extern const Op *const ops_rotary[];
 extern const Op *const ops_topk[];
 extern const Op *const ops_control[];
+extern const Op *const ops_unique[];
+extern const Op *const ops_nms[];
+extern const Op *const ops_tfidf[];
 extern const Op *const ops_recurrent[];
 extern const Op *const ops_qlinear[];
 
