@@ -122,7 +122,9 @@ static void print_row(Arena *arena, const Row *row)
     const char *kernel = json_string_value(json_object_get(step, "kernel"));
     printf("%5.0f %9s %5.1f %% %8.1f %9s %-7s %6s  %-38s %s\n",
            number_of(step, "group"), format_seconds(arena, row->seconds),
-           100 * number_of(step, "share"), row->flops / row->seconds * 1e-9,
+           100 * number_of(step, "share"),
+           /* A branch that is not taken takes no time. */
+           row->seconds > 0 ? row->flops / row->seconds * 1e-9 : 0.0,
            format_bytes(arena, row->bytes), bound_text(arena, step),
            isnan(of_bound) ? "-"
                            : arena_printf(arena, "%.0f %%", 100 * of_bound),
