@@ -92,7 +92,7 @@ static const struct Exception {
     {"test_castlike_FLOAT_to_BFLOAT16", "bf16 is stored as 16-bit integers"},
     {"test_castlike_FLOAT_to_BFLOAT16_expanded",
      "bf16 is stored as 16-bit integers"},
-    {"init_as_input", "feeds an input that the model fixes"},
+    {"init_as_input", "feeds a fixed input, as only assay validate does"},
 };
 
 static const char *why_excepted(const char *name)

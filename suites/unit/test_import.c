@@ -218,14 +218,19 @@ static void write_file(const char *path, const void *data, size_t size)
     assert_int_equal(fclose(file), 0);
 }
 
-static Graph *import_with(Builder *b, const ImportDim *dims, int count)
+static Graph *import_options(Builder *b, const ImportOptions *options)
 {
     size_t size = onnx__model_proto__get_packed_size(&b->model);
     uint8_t *data = arena_alloc(b->arena, size);
     onnx__model_proto__pack(&b->model, data);
     write_file(b->path, data, size);
-    return onnx_import(b->arena, b->diag, ops_builtin(), b->path,
-                       &(ImportOptions){.dims = dims, .dim_count = count});
+    return onnx_import(b->arena, b->diag, ops_builtin(), b->path, options);
+}
+
+static Graph *import_with(Builder *b, const ImportDim *dims, int count)
+{
+    return import_options(b,
+                          &(ImportOptions){.dims = dims, .dim_count = count});
 }
 
 /* Imports and infers; the result must hold in every respect. */
@@ -517,6 +522,39 @@ static void test_fixed_input(void **state)
     assert_int_equal(g->inputs.count, 1);
     assert_int_equal(b->diag->warnings.count, 1);
     assert_non_null(strstr(b->diag->warnings.data[0], "fixed input"));
+}
+
+/* --bind replaces the stored value, and only by one that fits. */
+static void test_bound_fixed_input(void **state)
+{
+    Builder *b = *state;
+    const float value[] = {7}, other[] = {8}, two[] = {8, 9};
+    const int64_t dims[] = {1, 2};
+    add_input(b, "x", 2, shape_2_3);
+    add_input(b, "k", 1, dims);
+    add_tensor(b, "k", 1, 1, dims, value, sizeof value);
+    add_node(b, "Add", "x k", "y");
+    add_output(b, "y");
+    ImportInputs inputs = {0};
+    Array array = *array_new(b->arena, DT_F32, 1, dims);
+    memcpy(array.data, other, sizeof other);
+    ImportBind bind = {"k", &array};
+    ImportOptions options = {
+        .binds = &bind, .bind_count = 1, .inputs = &inputs};
+    Graph *g = import_options(b, &options);
+    assert_non_null(g);
+    assert_int_equal(b->diag->warnings.count, 0);
+    const Tensor *k = graph_find_tensor(g, "k");
+    assert_true(array_get(k->value, 0) == 8);
+    assert_int_equal(inputs.count, 2);
+    assert_string_equal(inputs.data[0].name, "x");
+    assert_false(inputs.data[0].is_fixed);
+    assert_string_equal(inputs.data[1].name, "k");
+    assert_true(inputs.data[1].is_fixed);
+    array = *array_new(b->arena, DT_F32, 1, dims + 1);
+    memcpy(array.data, two, sizeof two);
+    assert_null(import_options(b, &options));
+    assert_true(has_error(b->diag, "--bind k: f32[2] given"));
 }
 
 static void test_dims(void **state)
@@ -1039,17 +1077,29 @@ static void test_read_tensor(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_plain),          TEST(test_tensors),
-        TEST(test_upgrade),        TEST(test_old_broadcast),
-        TEST(test_first_versions), TEST(test_softmax),
-        TEST(test_upsample),       TEST(test_outputs),
-        TEST(test_fixed_input),    TEST(test_dims),
-        TEST(test_unsupported),    TEST(test_faults),
-        TEST(test_damaged),        TEST(test_nesting),
-        TEST(test_external),       TEST(test_external_outside),
-        TEST(test_read_tensor),    TEST(test_bad_files),
-        TEST(test_cases),          TEST(test_models),
-        TEST(test_bodies),         TEST(test_scan),
+        TEST(test_plain),
+        TEST(test_tensors),
+        TEST(test_upgrade),
+        TEST(test_old_broadcast),
+        TEST(test_first_versions),
+        TEST(test_softmax),
+        TEST(test_upsample),
+        TEST(test_outputs),
+        TEST(test_fixed_input),
+        TEST(test_bound_fixed_input),
+        TEST(test_dims),
+        TEST(test_unsupported),
+        TEST(test_faults),
+        TEST(test_damaged),
+        TEST(test_nesting),
+        TEST(test_external),
+        TEST(test_external_outside),
+        TEST(test_read_tensor),
+        TEST(test_bad_files),
+        TEST(test_cases),
+        TEST(test_models),
+        TEST(test_bodies),
+        TEST(test_scan),
         TEST(test_body_faults),
     };
     return cmocka_run_group_tests_name("import", tests, NULL, NULL);
