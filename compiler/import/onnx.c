@@ -439,6 +439,18 @@ static const Array *constant_value(Reader *r, const Onnx__NodeProto *node)
             array_set(array, i, attr->floats[i]);
         return array;
     }
+    if (strcmp(attr->name, "value_string") == 0 && attr->kind == ATTR_STRING) {
+        array = array_new(arena, DT_STRING, 0, NULL);
+        *(const char **)array->data = attr->s;
+        return array;
+    }
+    if (strcmp(attr->name, "value_strings") == 0 &&
+        attr->kind == ATTR_STRINGS) {
+        array = array_new(arena, DT_STRING, 1, &count);
+        for (int i = 0; i < attr->count; i++)
+            ((const char **)array->data)[i] = attr->strings[i];
+        return array;
+    }
     attr_fault(r, node, attr->name, "is no constant that is supported");
     return NULL;
 }

@@ -112,7 +112,8 @@ static bool is_frozen(Freeze freeze, size_t index, const Onnx__TensorProto *t)
     double count = 1;
 
     if (t->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__INT64 ||
-        t->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__INT32)
+        t->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__INT32 ||
+        t->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__STRING)
         return true;
     for (size_t i = 0; i < t->n_dims; i++)
         count *= (double)t->dims[i];
