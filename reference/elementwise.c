@@ -373,7 +373,7 @@ bool ref_cast(RefCall *call)
                   : to && to->kind == ATTR_STRING ? dtype_parse(to->s)
                   : to                            ? ref_onnx_dtype(to->i)
                                                   : DT_INVALID;
-    if (dtype == DT_INVALID)
+    if (dtype == DT_INVALID || dtype == DT_STRING)
         return ref_fail(call, "unknown target type");
     Array *y = ref_out(call, 0, dtype, x->rank, x->dims);
     int64_t count = array_count(x);

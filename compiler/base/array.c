@@ -286,8 +286,14 @@ void array_set_int(Array *array, int64_t index, int64_t value)
     case DT_BOOL:
         ((uint8_t *)data)[index] = value != 0;
         break;
-    default:
+    case DT_F64:
+    case DT_F32:
+    case DT_F16:
+    case DT_BF16:
         array_set(array, index, (double)value);
+        break;
+    default:
+        die("an array of element type %s", dtype_name(array->dtype));
     }
 }
 

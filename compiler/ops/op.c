@@ -196,11 +196,14 @@ static bool run_rule(InferContext *c)
 {
     if (!c->node->op->infer(c))
         return false;
-    for (int i = 0; i < c->node->outputs.count; i++)
-        if (c->node->outputs.data[i] &&
-            c->node->outputs.data[i]->type.dtype == DT_STRING)
+    for (int i = 0; i < c->node->outputs.count; i++) {
+        Tensor *t = c->node->outputs.data[i];
+        if (t && t->type.dtype == DT_STRING) {
+            t->type = (TensorType){.rank = -1};
             return infer_error(c, "results that are strings are not "
                                   "supported");
+        }
+    }
     infer_symbols(c->graph, c->node);
     return true;
 }
@@ -332,6 +335,13 @@ bool op_takes_runtime_extents(const Node *node)
 {
     return (node->op->traits & (OP_RUNTIME_EXTENTS | OP_ELEMENTWISE)) ||
            node_is_static(node);
+}
+
+bool node_is_program(const Node *node)
+{
+    const Op *op = node->op;
+    return op->program && (!op->define || (node_is_static(node) &&
+                                           op->prefers_program(node)));
 }
 
 bool node_has_strings(const Node *node)

@@ -88,6 +88,8 @@ Buffer *define_extents_buffer(Definition *def, const Graph *graph);
 /* All types are static. */
 bool node_is_static(const Node *node);
 bool node_has_strings(const Node *node);
+/* It is lowered by its operator's program, not by a definition. */
+bool node_is_program(const Node *node);
 
 /* An extent as an i64 expression for definitions. */
 const Expr *define_extent(const DefineContext *c, Extent extent);
@@ -107,9 +109,12 @@ struct Op {
      * lowering. */
     void (*define)(DefineContext *c);
     /* In place of a definition, where no tensor expression says what is
-     * computed: the kernel's loops. The node is a group of its own, and its
-     * operands and results are row-major. */
+     * computed, or says it well: the kernel's loops. The node is a group of
+     * its own, and its operands and results are row-major. */
     void (*program)(LoopContext *c);
+    /* Of an operator that has both: whether the loops are the better form of
+     * a node, whose types are static. */
+    bool (*prefers_program)(const Node *node);
     /* Rewrites the node into simpler ones of the same bits (-O1) or of
      * reassociated ones (-O2); true when it did. NULL: nothing to do. Used
      * for BatchNormalization and the like. */

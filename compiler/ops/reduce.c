@@ -1,6 +1,7 @@
 /* Reductions over chosen axes, ArgMax and ArgMin, running sums. */
 #include <string.h>
 
+#include "ops/loop_program.h"
 #include "ops/rules.h"
 
 typedef const Expr *Scalar(Arena *a, const Expr *x);
@@ -270,8 +271,7 @@ static bool infer_cumsum(InferContext *c)
     return true;
 }
 
-/* Quadratic in the axis, which is short where it is used; a running sum is a
- * matter of a schedule that does not exist yet. */
+/* Quadratic in the axis: for short ones. */
 static void define_cumsum(DefineContext *c)
 {
     const Attrs *attrs = &c->node->attrs;
@@ -293,6 +293,55 @@ static void define_cumsum(DefineContext *c)
     const Expr *value = expr_read(a, x, index);
     stage_end_reduce(&b, "sum",
                      expr_select(a, counts, value, const_like(a, value, 0)));
+}
+
+static bool cumsum_prefers_program(const Node *node)
+{
+    const TensorType *x = &node->inputs.data[0]->type;
+    int axis =
+        normal_axis(array_get_int(node->inputs.data[1]->value, 0), x->rank);
+    return x->dims[axis].value > 8;
+}
+
+/* A running sum of each slice. */
+static void program_cumsum(LoopContext *c)
+{
+    const Attrs *attrs = &c->node->attrs;
+    const Buffer *x = c->in[0];
+    int axis =
+        normal_axis(array_get_int(c->node->inputs.data[1]->value, 0), x->rank);
+    bool exclusive = attrs_int(attrs, "exclusive", 0) != 0;
+    bool reverse = attrs_int(attrs, "reverse", 0) != 0;
+    int64_t length = x->dims[axis], outer = 1, inner = 1;
+    Arena *a = c->arena;
+    for (int i = 0; i < axis; i++)
+        outer *= x->dims[i];
+    for (int i = axis + 1; i < x->rank; i++)
+        inner *= x->dims[i];
+    if (buffer_size(x) == 0)
+        return;
+    bool is_short = dtype_is_float(x->dtype) && dtype_size(x->dtype) == 2;
+    const Buffer *sum = loop_variable(c, "sum", is_short ? DT_F32 : x->dtype);
+    const Expr *slice =
+        loop_for(c, outer * inner > 1 ? LOOP_PARALLEL : LOOP_SERIAL, "slice",
+                 outer * inner);
+    const Expr *row = expr_div(a, slice, expr_int(a, inner));
+    const Expr *base =
+        expr_add(a, expr_mul_int(a, row, length * inner),
+                 expr_binary(a, EX_MOD, slice, expr_int(a, inner)));
+    loop_set(c, sum, expr_const(a, sum->dtype, 0));
+    const Expr *k = loop_for(c, LOOP_SERIAL, "k", length);
+    if (reverse)
+        k = expr_sub(a, expr_int(a, length - 1), k);
+    const Expr *at = expr_add(a, base, expr_mul_int(a, k, inner));
+    const Expr *value = expr_cast(a, sum->dtype, loop_load(c, x, at));
+    if (exclusive)
+        loop_store(c, c->out[0], at, loop_get(c, sum));
+    loop_set(c, sum, expr_add(a, loop_get(c, sum), value));
+    if (!exclusive)
+        loop_store(c, c->out[0], at, loop_get(c, sum));
+    loop_end(c);
+    loop_end(c);
 }
 
 static const AttrSpec reduce_attrs[] = {
@@ -371,6 +420,8 @@ static const Op op_cumsum = {.name = "CumSum",
                              .attrs = cumsum_attrs,
                              .infer = infer_cumsum,
                              .define = define_cumsum,
+                             .program = program_cumsum,
+                             .prefers_program = cumsum_prefers_program,
                              .since = 14};
 
 const Op *const ops_reduce[] = {

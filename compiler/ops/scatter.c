@@ -1,10 +1,16 @@
 /* Scattering, seen from the output: each place looks for the entries that
  * name it. Of equal ones the last wins, as if they were written in order, or
- * all are combined. Constant indices are checked when types are inferred;
- * those that arrive at run time are clamped. */
+ * all are combined. Where there are more than a few entries, loops write them
+ * one by one instead, as the search takes as long as both lists multiplied.
+ * Constant indices are checked when types are inferred; those that arrive at
+ * run time are clamped. */
 #include <string.h>
 
+#include "ops/loop_program.h"
 #include "ops/rules.h"
+
+/* Searched for rather than written: such a scatter fuses with others. */
+enum { FEW_ENTRIES = 4 };
 
 /* How an update joins what is there; `reducer` joins updates first. */
 typedef struct Join {
@@ -66,6 +72,39 @@ static void end_joined(DefineContext *c, StageBuilder *b, const Join *join,
     stage_begin(b, c->def, c->out[0]);
     stage_end(b, expr_binary(a, join->kind, read_same(b, c->in[0]),
                              read_same(b, joined)));
+}
+
+/* Sums of many numbers of few digits need more of them on the way. */
+static bool rounds_once(const Node *node)
+{
+    DType dtype = node->inputs.data[0]->type.dtype;
+    return join_of(node)->reducer && dtype_is_float(dtype) &&
+           dtype_size(dtype) == 2;
+}
+
+/* The data as they are, before anything is written over them. */
+static void copy_data(LoopContext *c)
+{
+    const Buffer *x = c->in[0];
+    int64_t rows = 1, length = x->dims[x->rank - 1];
+    for (int i = 0; i < x->rank - 1; i++)
+        rows *= x->dims[i];
+    const Expr *row =
+        loop_for(c, rows > 1 ? LOOP_PARALLEL : LOOP_SERIAL, "row", rows);
+    const Expr *at = expr_add(c->arena, expr_mul_int(c->arena, row, length),
+                              loop_for(c, LOOP_SERIAL, "i", length));
+    loop_store(c, c->out[0], at, loop_load(c, x, at));
+    loop_end(c);
+    loop_end(c);
+}
+
+static void store_joined(LoopContext *c, const Join *join, const Expr *at,
+                         const Expr *update)
+{
+    if (join->reducer)
+        update = expr_binary(c->arena, join->kind, loop_load(c, c->out[0], at),
+                             update);
+    loop_store(c, c->out[0], at, update);
 }
 
 /* ---- ScatterElements: indices along one axis */
@@ -142,6 +181,39 @@ static void define_scatter_elements(DefineContext *c)
     stage_end(&b, expr_select(a, expr_binary(a, EX_LE, expr_int(a, 0), which),
                               read_along(&b, updates, axis, which),
                               read_same(&b, x)));
+}
+
+static bool elements_prefer_program(const Node *node)
+{
+    const TensorType *x = &node->inputs.data[0]->type;
+    int axis = normal_axis(attrs_int(&node->attrs, "axis", 0), x->rank);
+    return node->inputs.data[1]->type.dims[axis].value > FEW_ENTRIES &&
+           !rounds_once(node);
+}
+
+/* Entries that name one place differ in nothing but the axis: what is
+ * outside of it may run in parallel. */
+static void program_scatter_elements(LoopContext *c)
+{
+    const Buffer *x = c->in[0], *indices = c->in[1];
+    const Join *join = join_of(c->node);
+    const Array *known = c->node->inputs.data[1]->value;
+    int axis = normal_axis(attrs_int(&c->node->attrs, "axis", 0), x->rank);
+    const Expr *at[MAX_RANK];
+    Arena *a = c->arena;
+    if (buffer_size(x) == 0)
+        return;
+    copy_data(c);
+    for (int i = 0; i < x->rank; i++)
+        at[i] = loop_for(c, i == 0 && axis ? LOOP_PARALLEL : LOOP_SERIAL, "k",
+                         indices->dims[i]);
+    const Expr *entry = flatten_index(a, x->rank, indices->dims, at);
+    at[axis] = index_wrap(a, loop_load(c, indices, entry),
+                          expr_int(a, x->dims[axis]), known);
+    store_joined(c, join, flatten_index(a, x->rank, x->dims, at),
+                 loop_load(c, c->in[2], entry));
+    for (int i = 0; i < x->rank; i++)
+        loop_end(c);
 }
 
 /* ---- ScatterND: the last axis of the indices holds places on the first
@@ -232,6 +304,47 @@ static void define_scatter_nd(DefineContext *c)
                               read_same(&b, x)));
 }
 
+static bool nd_prefers_program(const Node *node)
+{
+    const TensorType *indices = &node->inputs.data[1]->type;
+    int64_t entries = 1;
+    for (int i = 0; i < indices->rank - 1; i++)
+        entries *= indices->dims[i].value;
+    return entries > FEW_ENTRIES && !rounds_once(node);
+}
+
+static void program_scatter_nd(LoopContext *c)
+{
+    const Buffer *x = c->in[0], *indices = c->in[1];
+    const Array *known = c->node->inputs.data[1]->value;
+    int last = indices->rank - 1, depth = (int)indices->dims[last];
+    int64_t entries = 1, block = 1;
+    const Expr *place[MAX_RANK];
+    Arena *a = c->arena;
+    for (int i = 0; i < last; i++)
+        entries *= indices->dims[i];
+    for (int i = depth; i < x->rank; i++)
+        block *= x->dims[i];
+    if (buffer_size(x) == 0)
+        return;
+    copy_data(c);
+    const Buffer *start = loop_variable(c, "start", DT_I64);
+    const Expr *entry = loop_for(c, LOOP_SERIAL, "entry", entries);
+    for (int i = 0; i < depth; i++) {
+        const Expr *at = expr_add_int(a, expr_mul_int(a, entry, depth), i);
+        place[i] = index_wrap(a, loop_load(c, indices, at),
+                              expr_int(a, x->dims[i]), known);
+    }
+    loop_set(c, start,
+             expr_mul_int(a, flatten_index(a, depth, x->dims, place), block));
+    const Expr *i = loop_for(c, LOOP_SERIAL, "i", block);
+    store_joined(
+        c, join_of(c->node), expr_add(a, loop_get(c, start), i),
+        loop_load(c, c->in[2], expr_add(a, expr_mul_int(a, entry, block), i)));
+    loop_end(c);
+    loop_end(c);
+}
+
 /* ---- TensorScatter: a cache and rows to put into it, from a place of its
  * own in each batch */
 
@@ -296,7 +409,7 @@ static const AttrSpec nd_attrs[] = {{"reduction", ATTR_STRING, false}, {0}};
 static const AttrSpec cache_attrs[] = {
     {"axis", ATTR_INT, false}, {"mode", ATTR_STRING, false}, {0}};
 
-#define ROW(field, op_name, least, specs, first)                              \
+#define ROW(field, op_name, least, specs, loops, preferred, first)            \
     static const Op row_##field = {.name = op_name,                           \
                                    .domain = "",                              \
                                    .min_inputs = least,                       \
@@ -307,10 +420,14 @@ static const AttrSpec cache_attrs[] = {
                                    .attrs = specs,                            \
                                    .infer = infer_##field,                    \
                                    .define = define_##field,                  \
+                                   .program = loops,                          \
+                                   .prefers_program = preferred,              \
                                    .since = first}
-ROW(scatter_elements, "ScatterElements", 3, element_attrs, 18);
-ROW(scatter_nd, "ScatterND", 3, nd_attrs, 18);
-ROW(tensor_scatter, "TensorScatter", 2, cache_attrs, 24);
+ROW(scatter_elements, "ScatterElements", 3, element_attrs,
+    program_scatter_elements, elements_prefer_program, 18);
+ROW(scatter_nd, "ScatterND", 3, nd_attrs, program_scatter_nd,
+    nd_prefers_program, 18);
+ROW(tensor_scatter, "TensorScatter", 2, cache_attrs, NULL, NULL, 24);
 
 const Op *const ops_scatter[] = {&row_scatter_elements, &row_scatter_nd,
                                  &row_tensor_scatter, NULL};

@@ -164,7 +164,7 @@ static Apart judge(Growth *w, Node *node)
         return APART_TAKEN;
     if (node_is_alias(scratch, node))
         return APART_VIEW;
-    if (node->op->program)
+    if (node_is_program(node))
         return APART_PROGRAM;
     if (node->bodies.count)
         return APART_CONTROL;
@@ -348,7 +348,7 @@ static Apart reason_alone(FusePass *p, const Node *node)
         return APART_EXCLUDED;
     if (node_is_alias(p->scratch, node))
         return APART_VIEW;
-    if (node->op->program)
+    if (node_is_program(node))
         return APART_PROGRAM;
     if (node->bodies.count)
         return APART_CONTROL;

@@ -94,7 +94,7 @@ static void want_operands(LayoutPass *p, const Node *node, int rank)
 /* Takes and gives tensors in row-major order. */
 static bool is_plain(const Node *node)
 {
-    return node->op->program || node->bodies.count;
+    return node_is_program(node) || node->bodies.count;
 }
 
 static void find_channels_last(LayoutPass *p)

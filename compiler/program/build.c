@@ -335,7 +335,7 @@ static bool build_group(Builder *b, const Group *group)
 
     if (group->nodes.count == 1 && build_alias(b, group->nodes.data[0]))
         return true;
-    if (group->nodes.count == 1 && group->nodes.data[0]->op->program)
+    if (group->nodes.count == 1 && node_is_program(group->nodes.data[0]))
         return build_program_node(b, group);
     if (group->nodes.count == 1 && group->nodes.data[0]->bodies.count)
         return program_build_control(b, group);

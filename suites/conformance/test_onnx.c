@@ -166,9 +166,10 @@ static bool is_typed(Arena *arena, const Graph *source)
 {
     Graph *g = graph_copy(arena, source);
     PassContext c = {.graph = g, .evaluate = evaluate_node};
+    int errors = g->diag->errors.count;
 
     pass_infer(&c);
-    if (g->diag->errors.count > source->diag->errors.count)
+    if (g->diag->errors.count > errors)
         return false;
     for (int i = 0; i < g->tensors.count; i++) {
         const TensorType *type = &g->tensors.data[i]->type;

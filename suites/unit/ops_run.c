@@ -7,8 +7,14 @@
 bool ops_run_node(Arena *arena, Diag *diag, const Node *node,
                   const Array *const *in, Array **out)
 {
+    return ops_run_form(arena, diag, node, node_is_program(node), in, out);
+}
+
+bool ops_run_form(Arena *arena, Diag *diag, const Node *node, bool by_program,
+                  const Array *const *in, Array **out)
+{
     Arena *scratch = arena_new();
-    Kernel *kernel = op_program(scratch, node);
+    Kernel *kernel = by_program ? op_program(scratch, node) : NULL;
     if (!kernel) {
         Definition *def = define_node(scratch, node);
         if (!def) {

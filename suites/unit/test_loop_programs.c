@@ -47,6 +47,52 @@ static const Sample samples[] = {
      "  const k: i64[1] = {7}\n"
      "  _, i: i64[3,7] = TopK top(x, k)\n"
      "  output i\n"},
+    {"scatters of many entries along an axis",
+     "graph g\n"
+     "  input x: f32[4,20,2]\n"
+     "  input u: f32[3,17,2]\n"
+     "  input n: i64[3,17,2]\n"
+     "  const twenty: i64[] = {20}\n"
+     "  i: i64[3,17,2] = Mod mod(n, twenty)\n"
+     "  a: f32[4,20,2] = Relu relu(x)\n"
+     "  y: f32[4,20,2] = ScatterElements s(a, i, u) {axis=1}\n"
+     "  z: f32[4,20,2] = ScatterElements t(a, i, u) {axis=-2, "
+     "reduction=\"add\"}\n"
+     "  output y\n  output z\n"},
+    {"scatters of many entries along the first axis",
+     "graph g\n"
+     "  input x: f32[4,20]\n"
+     "  input u: f32[30,20]\n"
+     "  input n: i64[30,20]\n"
+     "  const four: i64[] = {4}\n"
+     "  i: i64[30,20] = Mod mod(n, four)\n"
+     "  y: f32[4,20] = ScatterElements s(x, i, u)\n"
+     "  z: f32[4,20] = ScatterElements t(x, i, u) {reduction=\"mul\"}\n"
+     "  output y\n  output z\n"},
+    {"scatters of many rows and elements",
+     "graph g\n"
+     "  input x: f32[4,3,5]\n"
+     "  input u: f32[9,3,5]\n"
+     "  input v: f32[2,12]\n"
+     "  input n: i64[9,1]\n"
+     "  input m: i64[2,12,3]\n"
+     "  const four: i64[] = {4}\n"
+     "  const three: i64[] = {3}\n"
+     "  i: i64[9,1] = Mod mod(n, four)\n"
+     "  j: i64[2,12,3] = Mod mod2(m, three)\n"
+     "  y: f32[4,3,5] = ScatterND s(x, i, u)\n"
+     "  z: f32[4,3,5] = ScatterND t(x, j, v) {reduction=\"max\"}\n"
+     "  w: f32[4,3,5] = Add add(y, z)\n"
+     "  output w\n"},
+    {"running sums",
+     "graph g\n"
+     "  input x: f32[3,40,2]\n"
+     "  const one: i64[] = {1}\n"
+     "  const last: i64[] = {-1}\n"
+     "  y: f32[3,40,2] = CumSum s(x, one)\n"
+     "  t: f32[3,2,40] = Transpose t(x) {perm=[0, 2, 1]}\n"
+     "  z: f32[3,2,40] = CumSum r(t, last) {exclusive=1, reverse=1}\n"
+     "  output y\n  output z\n"},
     {"lstm, all operands, both directions",
      "graph g\n"
      "  input x: f32[4,3,5]\n"

@@ -123,6 +123,30 @@ static void check_oracle(Arena *a, const OpRow *row, const Node *node,
     }
 }
 
+static const char *form_name(bool is_program)
+{
+    return is_program ? "program" : "definition";
+}
+
+/* An operator may have a definition and loops: both give the same. */
+static void check_other_form(Arena *a, const OpRow *row, const Node *node,
+                             const Array *const *in)
+{
+    bool is_program = !node_is_program(node);
+    Array *out[MAX_OP_OUTPUTS] = {NULL};
+    Diag *diag = diag_new(a, NULL);
+    if (!node->op->define || !node->op->program || !node_is_static(node))
+        return;
+    if (!ops_run_form(a, diag, node, is_program, in, out))
+        fail_msg("%s: %s", row->op, diag->errors.data[0]);
+    const char *at = row->expected;
+    for (int i = 0; i < node->outputs.count; i++) {
+        const char *value = strstr(copy_word(a, &at), "={");
+        if (value)
+            check_values(row, form_name(is_program), out[i], value + 1);
+    }
+}
+
 static void check_row(const OpRow *row)
 {
     Arena *a = arena_new();
@@ -182,8 +206,11 @@ static void check_row(const OpRow *row)
                      row->attrs, str_text(&type), word);
         str_free(&type);
         if (value)
-            check_values(row, "definition", out[i], value + 1);
+            check_values(row, form_name(node_is_program(node)), out[i],
+                         value + 1);
     }
+    if (has_values)
+        check_other_form(a, row, node, in);
     arena_free(a);
 }
 
@@ -219,9 +246,10 @@ static void test_tables(void **state)
                 ops_find(ops_builtin(), op_domain(*op), (*op)->name), *op);
             assert_non_null((*op)->infer);
             bool is_control = (*op)->traits & (OP_BRANCH | OP_LOOP);
+            bool both = (*op)->prefers_program != NULL;
             assert_int_equal(((*op)->define != NULL) +
                                  ((*op)->program != NULL) + is_control,
-                             1);
+                             1 + both);
             assert_true((*op)->since > 0);
             if (!is_control && !*op_domain(*op) && !has_row((*op)->name))
                 fail_msg("%s has no row", (*op)->name);
