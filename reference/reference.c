@@ -132,6 +132,7 @@ const RefOp reference_ops[] = {
     {"", "ThresholdedRelu", ref_unary},
     {"", "Tile", ref_tile},
     {"", "TopK", ref_topk},
+    {"", "NonZero", ref_nonzero},
     {"", "Transpose", ref_transpose},
     {"", "Unsqueeze", ref_unsqueeze},
     {"", "Where", ref_where},

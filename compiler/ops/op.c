@@ -10,7 +10,8 @@
 /* One table a family; a user's own tables go in front of these. */
 #define TABLE(name, family, following)                                        \
     static const OpTable name = {family, following}
-TABLE(table_trigonometry, ops_trigonometry, NULL);
+TABLE(table_search, ops_search, NULL);
+TABLE(table_trigonometry, ops_trigonometry, &table_search);
 TABLE(table_control, ops_control, &table_trigonometry);
 TABLE(table_topk, ops_topk, &table_control);
 TABLE(table_recurrent, ops_recurrent, &table_topk);

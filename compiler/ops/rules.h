@@ -25,6 +25,7 @@ extern const Op *const ops_quantize[];
 extern const Op *const ops_loss[];
 extern const Op *const ops_trigonometry[];
 extern const Op *const ops_topk[];
+extern const Op *const ops_search[];
 extern const Op *const ops_control[];
 extern const Op *const ops_recurrent[];
 
@@ -111,6 +112,9 @@ Window window_of(const Node *node, int rank, const int64_t *kernel,
 bool window_is_padded(const Window *w, const Buffer *x, const Buffer *out);
 
 /* ---- definitions */
+
+/* As define_extent, for loops. */
+const Expr *load_extent(const DefineContext *c, Extent extent);
 
 /* Reads `buffer`, broadcast to the stage that `b` builds. */
 const Expr *read_broadcast(const StageBuilder *b, const Buffer *buffer);

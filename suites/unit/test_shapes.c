@@ -51,7 +51,7 @@ static void run_values(const Case *test, int level, bool naive, int how)
     Graph *source = parse(arena, test);
     PassOptions options = {.opt_level = level, .verify = true};
     Compiled c = compile_graph(arena, source, "x86-64-v3", &options, naive);
-    int count = c.program->symbols.count;
+    int count = c.program->input_symbols;
     int64_t dims[8];
     ExtentValue names[8];
     void *library =
@@ -283,6 +283,24 @@ static const Case cases[] = {
      "MaxPool h(x) {kernel_shape=[2, 2]}\n"
      "  output a\n  output b\n  output c\n  output d\n  output e\n"
      "  output f\n  output g\n  output h\n  output i\n"},
+    {"range",
+     X "  const one: i64[] = {1}\n  const zero: i64[] = {0}\n"
+       "  const two: i64[] = {2}\n  const u: i64[1] = {1}\n"
+       "  s: i64[3] = Shape s(x)\n  t: i64[] = Gather t(s, one)\n"
+       "  r: i64[T] = Range r(zero, t, one)\n"
+       "  q: i64[((max((T-1),0)+1)/2)] = Range q(one, t, two)\n"
+       "  f: f32[T] = Cast f(r) {to=1}\n  g: f32[T,1] = Unsqueeze g(f, u)\n"
+       "  y: f32[2,T,4] = Add y(x, g)\n  output y\n  output q\n"},
+    {"places of elements",
+     X "  const z: f32[] = {0}\n  const one: i64[] = {1}\n"
+       "  const q: i64[1] = {1}\n"
+       "  p: f32[2,T,4] = Max p(x, z)\n"
+       "  n: i64[3,\"n.count\"<=72] = NonZero n(p)\n"
+       "  m: i64[3,\"n.count\"<=72] = Mul m(n, one)\n"
+       "  t: i64[\"n.count\"<=72,3] = Transpose t(m)\n"
+       "  s: i64[2] = Shape s(n)\n"
+       "  k: i64[3] = ReduceSum k(n, q) {keepdims=0}\n"
+       "  output n\n  output t\n  output s\n  output k\n"},
     {"fill", X "  s: i64[3] = Shape s(x)\n"
                "  c: f32[2,T,4] = ConstantOfShape c(s) {value=f32[1]{2}}\n"
                "  y: f32[2,T,4] = Add y(x, c)\n  output y\n  output c\n"},
