@@ -99,5 +99,9 @@ bool ref_loss(RefCall *call);
 bool ref_topk(RefCall *call);
 bool ref_nonzero(RefCall *call);
 bool ref_recurrent(RefCall *call);
+bool ref_non_zero(RefCall *call);
+bool ref_unique(RefCall *call);
+bool ref_nms(RefCall *call);
+bool ref_tfidf(RefCall *call);
 
 #endif

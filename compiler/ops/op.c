@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "ops/control.h"
 #include "ops/rules.h"
 
 /* One table a family; a user's own tables go in front of these. */
@@ -13,7 +14,10 @@
 TABLE(table_search, ops_search, NULL);
 TABLE(table_trigonometry, ops_trigonometry, &table_search);
 TABLE(table_control, ops_control, &table_trigonometry);
-TABLE(table_topk, ops_topk, &table_control);
+TABLE(table_unique, ops_unique, &table_control);
+TABLE(table_nms, ops_nms, &table_unique);
+TABLE(table_tfidf, ops_tfidf, &table_nms);
+TABLE(table_topk, ops_topk, &table_tfidf);
 TABLE(table_recurrent, ops_recurrent, &table_topk);
 TABLE(table_loss, ops_loss, &table_recurrent);
 TABLE(table_quantize, ops_quantize, &table_loss);
@@ -219,7 +223,12 @@ bool ops_infer_graph(Graph *g)
     bool ok = true;
     for (int i = 0; i < g->nodes.count; i++) {
         Node *node = g->nodes.data[i];
-        if (has_untyped_input(node) || !op_infer(g, node)) {
+        bool typed = !has_untyped_input(node);
+        if (typed && node->bodies.count)
+            control_bind(node);
+        for (int k = 0; typed && k < node->bodies.count; k++)
+            typed &= ops_infer_graph(node->bodies.data[k]);
+        if (!typed || !op_infer(g, node)) {
             forget_types(node);
             ok = false;
         }

@@ -27,6 +27,9 @@ extern const Op *const ops_trigonometry[];
 extern const Op *const ops_topk[];
 extern const Op *const ops_search[];
 extern const Op *const ops_control[];
+extern const Op *const ops_unique[];
+extern const Op *const ops_nms[];
+extern const Op *const ops_tfidf[];
 extern const Op *const ops_recurrent[];
 
 /* Sets of element types. */

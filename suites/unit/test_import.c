@@ -815,6 +815,149 @@ static void test_models(void **state)
             fail_msg("%s", models[i]);
 }
 
+/* The nodes from number `first` on become a body of `node`. */
+static void add_body(Builder *b, Onnx__NodeProto *node, const char *attr,
+                     size_t first, const char *inputs, const char *outputs)
+{
+    Onnx__GraphProto *body = ARENA_NEW(b->arena, Onnx__GraphProto);
+    onnx__graph_proto__init(body);
+    char **in = split_names(b, inputs, &body->n_input);
+    char **out = split_names(b, outputs, &body->n_output);
+    body->name = (char *)attr;
+    body->input = ARENA_ARRAY(b->arena, Onnx__ValueInfoProto *, MOST);
+    body->output = ARENA_ARRAY(b->arena, Onnx__ValueInfoProto *, MOST);
+    body->node = ARENA_ARRAY(b->arena, Onnx__NodeProto *, MOST);
+    for (size_t i = 0; i < body->n_input; i++)
+        body->input[i] = value_info(b, in[i], 0, NULL, NULL);
+    for (size_t i = 0; i < body->n_output; i++)
+        body->output[i] = value_info(b, out[i], 0, NULL, NULL);
+    while (first + body->n_node < b->graph.n_node) {
+        body->node[body->n_node] = b->nodes[first + body->n_node];
+        body->n_node++;
+    }
+    b->graph.n_node = first;
+    Onnx__AttributeProto *a = add_attr(b, node, attr, 5);
+    a->g = body;
+}
+
+/* A node for later: its bodies' nodes are made first. */
+static Onnx__NodeProto *later_node(Builder *b, const char *op,
+                                   const char *inputs, const char *outputs)
+{
+    Onnx__NodeProto *node = add_node(b, op, inputs, outputs);
+    b->graph.n_node--;
+    return node;
+}
+
+/* What bodies read from outside, also from two graphs further out, become
+ * operands; constants are taken in; old forms are rewritten there, too. */
+static void test_bodies(void **state)
+{
+    Builder *b = *state;
+    static const float weights[3] = {1, 2, 3};
+    static const uint8_t yes = 1;
+    const int64_t three[] = {3};
+    b->opset.version = 8;
+    add_input(b, "x", 2, shape_2_3);
+    add_input(b, "c", 0, NULL);
+    add_tensor(b, "w", 1, 1, three, weights, sizeof weights);
+    add_tensor(b, "yes", 9, 0, NULL, &yes, 1);
+    add_node(b, "Relu", "x", "r");
+    add_node(b, "Cast", "c", "p");
+    add_int(b, b->nodes[b->graph.n_node - 1], "to", 9);
+    Onnx__NodeProto *choose = later_node(b, "If", "p", "y");
+    size_t first = b->graph.n_node;
+    add_node(b, "Add", "r w", "then_sum");
+    add_float(b, add_node(b, "Clip", "then_sum", "then_y"), "min", -1);
+    add_body(b, choose, "then_branch", first, "", "then_y");
+    Onnx__NodeProto *inner = later_node(b, "If", "yes", "else_y");
+    add_body(b, inner, "then_branch", first, "", "x");
+    add_node(b, "Neg", "r", "no_y");
+    add_body(b, inner, "else_branch", first, "", "no_y");
+    b->nodes[b->graph.n_node++] = inner;
+    add_body(b, choose, "else_branch", first, "", "else_y");
+    b->nodes[b->graph.n_node++] = choose;
+    add_output(b, "y");
+    Graph *g = import_sound(b);
+    expect_type(g, "y", "f32[2,3]");
+    const Node *node = graph_find_tensor(g, "y")->producer;
+    assert_int_equal(node->bodies.count, 2);
+    assert_int_equal(node->inputs.count, 3);
+    assert_string_equal(node->inputs.data[1]->name, "r");
+    assert_string_equal(node->inputs.data[2]->name, "x");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(node->bodies.data[i]->inputs.count, 2);
+        assert_string_equal(node->bodies.data[i]->inputs.data[0]->name, "r");
+    }
+    const Node *clip =
+        graph_find_tensor(node->bodies.data[0], "then_y")->producer;
+    assert_true(array_get(clip->inputs.data[1]->value, 0) == -1);
+    assert_non_null(graph_find_tensor(node->bodies.data[0], "w")->value);
+}
+
+/* A scan, one operand from the end, one result turned round. */
+static void test_scan(void **state)
+{
+    Builder *b = *state;
+    const int64_t dims[] = {2, 5, 3}, state_dims[] = {2, 3};
+    const int64_t axes[] = {1, 1}, back[] = {0, 1}, turn[] = {1};
+    add_input(b, "s", 2, state_dims);
+    add_input(b, "x", 3, dims);
+    Onnx__NodeProto *scan = later_node(b, "Scan", "s x x", "t y");
+    add_int(b, scan, "num_scan_inputs", 2);
+    add_ints(b, scan, "scan_input_axes", 2, axes);
+    add_ints(b, scan, "scan_input_directions", 2, back);
+    add_ints(b, scan, "scan_output_directions", 1, turn);
+    add_node(b, "Add", "a p", "sum");
+    add_node(b, "Mul", "sum q", "out");
+    add_body(b, scan, "body", 0, "a p q", "sum out");
+    b->nodes[b->graph.n_node++] = scan;
+    add_node(b, "Relu", "y", "z");
+    add_output(b, "t");
+    add_output(b, "z");
+    Graph *g = import_with(b, NULL, 0);
+    assert_non_null(g);
+    const Node *loop = graph_find_tensor(g, "t")->producer;
+    assert_string_equal(op_name(loop->op), "Loop");
+    assert_int_equal(loop->inputs.count,
+                     5); /* count, s, x, the last's number */
+    const Graph *body = loop->bodies.data[0];
+    assert_int_equal(body->inputs.count, 5);
+    assert_int_equal(body->outputs.count, 3);
+    const Node *slice = graph_find_tensor(body, "q")->producer;
+    assert_string_equal(op_name(slice->op), "Gather");
+    assert_string_equal(op_name(slice->inputs.data[1]->producer->op), "Sub");
+    slice = graph_find_tensor(g, "y")->producer;
+    assert_string_equal(op_name(slice->op), "Slice");
+    assert_ptr_equal(slice->inputs.data[0]->producer, loop);
+}
+
+static void test_body_faults(void **state)
+{
+    Builder *b = *state;
+    add_input(b, "x", 2, shape_2_3);
+    Onnx__NodeProto *choose = later_node(b, "If", "x", "y");
+    add_node(b, "FancyThing", "x", "a")->name = "inside";
+    add_body(b, choose, "then_branch", 0, "", "a");
+    add_node(b, "Neg", "x", "c");
+    add_body(b, choose, "else_branch", 0, "", "c");
+    b->nodes[b->graph.n_node++] = choose;
+    add_output(b, "y");
+    assert_null(import_with(b, NULL, 0));
+    assert_int_equal(b->diag->errors.count, 1);
+    assert_true(has_error(b->diag, "1 node: inside"));
+    b->diag->errors.count = 0;
+    choose->attribute[0]->g->node[0]->op_type = "Neg";
+    choose->attribute[0]->g->node[0]->input[0] = "nowhere";
+    assert_null(import_with(b, NULL, 0));
+    assert_true(has_error(b->diag, "nowhere, which nothing produces"));
+    b->diag->errors.count = 0;
+    choose->attribute[0]->g->node[0]->input[0] = "x";
+    choose->attribute[0]->g->output[0]->name = "missing";
+    assert_null(import_with(b, NULL, 0));
+    assert_true(has_error(b->diag, "missing is produced by nothing"));
+}
+
 /* Values of a test tensor of ONNX's own form. */
 static void test_read_tensor(void **state)
 {
@@ -851,6 +994,8 @@ int main(void)
         TEST(test_external),    TEST(test_external_outside),
         TEST(test_read_tensor), TEST(test_bad_files),
         TEST(test_cases),       TEST(test_models),
+        TEST(test_bodies),      TEST(test_scan),
+        TEST(test_body_faults),
     };
     return cmocka_run_group_tests_name("import", tests, NULL, NULL);
 }

@@ -73,6 +73,42 @@ static const Row rows[] = {
     {"TopK", "f32[N,4] i64[1]={0}", "", "f32[N,0] i64[N,0]"},
     {"TopK", "f32[2,4] i64[1]={5}", "", "!K is 5, axis 1 has 4 elements"},
     {"TopK", "f32[2,4] i64[1]", "", "!K"},
+    /* as many results as the data say */
+    {"NonZero", "f32[2,3]={1,0,nan,0,-2,0}", "", "i64[2,3]={0,0,1,0,2,1}"},
+    {"NonZero", "bool[2]={0,0}", "", "i64[1,0]"},
+    {"NonZero", "f32[4]", "", "!X"},
+    {"Unique", "f32[5]={2,1,1,3,2}", "",
+     "f32[3]={1,2,3} i64[3]={1,0,3} i64[5]={1,0,0,2,1} i64[3]={2,2,1}"},
+    {"Unique", "i32[2,2]={5,-1,5,7}", "sorted=0",
+     "i32[3]={5,-1,7} i64[3]={0,1,3} i64[4]={0,1,0,2} i64[3]={2,1,1}"},
+    {"Unique", "u8[2,3]={1,0,1,1,0,1}", "axis=-1",
+     "u8[2,2]={0,1,0,1} i64[2]={1,0} i64[3]={1,0,1} i64[2]={1,2}"},
+    {"Unique", "f32[4]", "", "!X"},
+    {"NonMaxSuppression",
+     "f32[1,3,4]={0,0,1,1,0,0.1,1,1.1,0,2,1,3} f32[1,1,3]={0.7,0.9,0.5} "
+     "i64[]={3} f32[]={0.5}",
+     "", "i64[2,3]={0,0,1,0,0,2}"},
+    {"NonMaxSuppression",
+     "f32[1,2,4]={0.5,0.5,1,1,0.6,0.5,1,1} f32[1,2,2]={0.7,0.9,0.5,0.1} "
+     "i64[1]={1} f32[1]={0.99} f32[1]={0.6}",
+     "center_point_box=1", "i64[1,3]={0,0,1}"},
+    {"NonMaxSuppression", "f32[1,2,4] f32[1,1,2]", "", "!boxes"},
+    {"NonMaxSuppression", "f32[1,1,4]={0,0,1,1} f32[1,1,2]={1,1} i64[]={1}",
+     "", "!scores [images, classes, boxes]"},
+    {"TfIdfVectorizer", "i32[6]={1,1,3,3,3,7}",
+     "mode=\"TF\", min_gram_length=1, max_gram_length=2, max_skip_count=1, "
+     "ngram_counts=[0, 2], ngram_indexes=[0, 2, 1, 3], pool_int64s=[3, 7, 3, "
+     "3, 1, 7]",
+     "f32[4]={3,3,1,0}"},
+    {"TfIdfVectorizer", "i64[2,2]={4,4,9,4}",
+     "mode=\"TFIDF\", min_gram_length=1, max_gram_length=1, "
+     "max_skip_count=0, ngram_counts=[0], ngram_indexes=[0, 1], "
+     "pool_int64s=[4, 9], weights=[0.5, 2.0]",
+     "f32[2,2]={1,0,0.5,2}"},
+    {"TfIdfVectorizer", "i64[2]",
+     "mode=\"TF\", min_gram_length=1, max_gram_length=1, max_skip_count=0, "
+     "ngram_counts=[0], ngram_indexes=[0, 1], pool_int64s=[4]",
+     "!has 1 n-grams"},
     /* recurrent layers */
     {"RNN", "f32[2,1,1]={1,-2} f32[1,1,1]={2} f32[1,1,1]={-1}",
      "activations=[\"Relu\"]", "f32[2,1,1,1]={2,0} f32[1,1,1]={0}"},
@@ -553,7 +589,10 @@ static void test_tables(void **state)
             assert_ptr_equal(
                 ops_find(ops_builtin(), op_domain(*op), (*op)->name), *op);
             assert_non_null((*op)->infer);
-            assert_true((*op)->define || (*op)->program);
+            bool is_control = (*op)->traits & (OP_BRANCH | OP_LOOP);
+            assert_int_equal(((*op)->define != NULL) +
+                                 ((*op)->program != NULL) + is_control,
+                             1);
             assert_true((*op)->since > 0);
         }
     }

@@ -714,6 +714,33 @@ static void test_topk(void **state)
     RUN(cases);
 }
 
+static void test_select(void **state)
+{
+    static const Case cases[] = {
+        {"NonZero", "", {"f32[2,2] 0 3 nan 0"}, {"i64[2,2] 0 1 1 0"}},
+        {"Unique",
+         "",
+         {"f32[5] 2 1 1 3 2"},
+         {"f32[3] 1 2 3", "i64[3] 1 0 3", "i64[5] 1 0 0 2 1"}},
+        {"Unique",
+         "axis=0 sorted=0",
+         {"i32[3,2] 4 1 0 9 4 1"},
+         {"i32[2,2] 4 1 0 9", "i64[2] 0 1", "i64[3] 0 1 0"}},
+        {"NonMaxSuppression",
+         "",
+         {"f32[1,3,4] 0 0 1 1 0 0.1 1 1.1 0 2 1 3", "f32[1,1,3] 0.7 0.9 0.5",
+          "i64[1] 3", "f32[1] 0.5"},
+         {"i64[2,3] 0 0 1 0 0 2"}},
+        {"TfIdfVectorizer",
+         "mode='IDF' min_gram_length=1 max_gram_length=1 max_skip_count=5 "
+         "ngram_counts=[0] ngram_indexes=[1,0] pool_int64s=[4,9]",
+         {"i64[2,3] 4 4 4 9 4 1"},
+         {"f32[2,2] 0 1 1 1"}},
+    };
+    (void)state;
+    RUN(cases);
+}
+
 static void test_recurrent(void **state)
 {
     static const Case cases[] = {
@@ -763,6 +790,7 @@ int main(void)
         cmocka_unit_test(test_faults),
         cmocka_unit_test(test_topk),
         cmocka_unit_test(test_recurrent),
+        cmocka_unit_test(test_select),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
