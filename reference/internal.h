@@ -97,7 +97,6 @@ bool ref_dequantize(RefCall *call);
 bool ref_quantize(RefCall *call);
 bool ref_loss(RefCall *call);
 bool ref_topk(RefCall *call);
-bool ref_nonzero(RefCall *call);
 bool ref_recurrent(RefCall *call);
 bool ref_non_zero(RefCall *call);
 bool ref_unique(RefCall *call);

@@ -538,25 +538,3 @@ bool ref_range(RefCall *call)
                               i * array_get_int(call->in[2], 0));
     return true;
 }
-
-/* The indices of each element that is not 0, a column each. */
-bool ref_nonzero(RefCall *call)
-{
-    const Array *x = call->in[0];
-    int64_t total = array_count(x), found = 0;
-    for (int64_t i = 0; i < total; i++)
-        found += array_get(x, i) != 0;
-    int64_t dims[2] = {x->rank, found}, at = 0;
-    Array *places = ref_out(call, 0, DT_I64, 2, dims);
-    for (int64_t i = 0; i < total; i++) {
-        int64_t rest = i;
-        if (array_get(x, i) == 0)
-            continue;
-        for (int d = x->rank - 1; d >= 0; d--) {
-            array_set_int(places, d * found + at, rest % x->dims[d]);
-            rest /= x->dims[d];
-        }
-        at++;
-    }
-    return true;
-}

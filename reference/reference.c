@@ -135,7 +135,6 @@ const RefOp reference_ops[] = {
     {"", "ThresholdedRelu", ref_unary},
     {"", "Tile", ref_tile},
     {"", "TopK", ref_topk},
-    {"", "NonZero", ref_nonzero},
     {"", "Transpose", ref_transpose},
     {"", "Unique", ref_unique},
     {"", "Unsqueeze", ref_unsqueeze},

@@ -59,8 +59,9 @@ const Expr *loop_for_extent(LoopContext *c, LoopKind kind, const char *name,
 
 void loop_set_extent(LoopContext *c, Extent name, const Expr *value)
 {
+    if (extent_is_const(name))
+        return;
     int place = graph_symbol(c->graph, name.expr->name);
-
     loop_store(c, c->extents, expr_int(c->arena, place), value);
 }
 

@@ -40,7 +40,8 @@ const Expr *loop_for(LoopContext *c, LoopKind kind, const char *name,
 const Expr *loop_for_extent(LoopContext *c, LoopKind kind, const char *name,
                             Extent extent);
 /* Says how large an extent is that the type rule made up: a name of its own
- * with an upper bound (extent_ranged). Kernels that run later see it. */
+ * with an upper bound (infer_counted). Kernels that run later see it. Does
+ * nothing where the extent is a number. */
 void loop_set_extent(LoopContext *c, Extent name, const Expr *value);
 void loop_if(LoopContext *c, const Expr *cond);
 /* Closes what was opened last. */

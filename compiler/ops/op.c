@@ -11,8 +11,7 @@
 /* One table a family; a user's own tables go in front of these. */
 #define TABLE(name, family, following)                                        \
     static const OpTable name = {family, following}
-TABLE(table_search, ops_search, NULL);
-TABLE(table_trigonometry, ops_trigonometry, &table_search);
+TABLE(table_trigonometry, ops_trigonometry, NULL);
 TABLE(table_control, ops_control, &table_trigonometry);
 TABLE(table_unique, ops_unique, &table_control);
 TABLE(table_nms, ops_nms, &table_unique);

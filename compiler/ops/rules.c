@@ -81,6 +81,13 @@ static bool element(const Tensor *t, int64_t at, Extent *extent)
     return t->symbols || t->value;
 }
 
+Extent infer_counted(InferContext *c, int64_t most)
+{
+    Arena *arena = c->graph->arena;
+    return extent_ranged(arena, arena_printf(arena, "%s.count", c->node->name),
+                         0, most);
+}
+
 bool extents_agree(Extent a, Extent b)
 {
     bool unbound = a.value < 0 || b.value < 0;

@@ -25,7 +25,6 @@ extern const Op *const ops_quantize[];
 extern const Op *const ops_loss[];
 extern const Op *const ops_trigonometry[];
 extern const Op *const ops_topk[];
-extern const Op *const ops_search[];
 extern const Op *const ops_control[];
 extern const Op *const ops_unique[];
 extern const Op *const ops_nms[];
@@ -65,6 +64,9 @@ int infer_extents(InferContext *c, int index, const char *what, int most,
 Extent extent_operand(const Node *node, int index, int64_t at);
 /* start and end of Shape, cut to the rank. */
 void shape_range(const Node *node, int rank, int *first, int *end);
+/* The extent of a result that is as large as the data say: a name of the
+ * node's own, from 0 to `most`. Its program has to call loop_set_extent. */
+Extent infer_counted(InferContext *c, int64_t most);
 /* Two extents that must be equal; a name without bounds is checked when it is
  * bound. False (without a message) when they are not, or may not be. */
 bool extents_agree(Extent a, Extent b);
