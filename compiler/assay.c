@@ -201,6 +201,16 @@ static bool run_passes(AssayCompiler *c)
     return ok && c->diag->errors.count == 0;
 }
 
+/* The printed graph has a hash of each constant's content. */
+static uint64_t source_hash(const Graph *g)
+{
+    Str text = {0};
+    graph_print(&text, g, false);
+    uint64_t hash = hash_text(str_text(&text));
+    str_free(&text);
+    return hash;
+}
+
 bool assay_compile(AssayCompiler *c, const AssayOptions *options)
 {
     if (!c->graph)
@@ -226,6 +236,7 @@ bool assay_compile(AssayCompiler *c, const AssayOptions *options)
     if (!c->program)
         return false;
     c->program->taps = options->taps;
+    c->program->source_hash = source_hash(c->source);
     start = now();
     program_plan_memory(c->program);
     if (options->verify)

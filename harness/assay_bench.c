@@ -184,9 +184,10 @@ static int store_results(Bench *b)
         model_result_free(&r);
     }
     error.length = 0;
-    const char *path = results_store(b->arena, b->results, document, &error);
-    int code = path ? EXIT_FINE : bad_input("%s", str_text(&error));
-    if (path)
+    const char *path = results_path(b->arena, b->results, document);
+    bool stored = results_store(b->arena, path, document, &error);
+    int code = stored ? EXIT_FINE : bad_input("%s", str_text(&error));
+    if (stored)
         fprintf(stderr, "stored %s\n", path);
     str_free(&error);
     json_decref(document);
@@ -221,7 +222,11 @@ static int run_cases(Bench *b)
             code = EXIT_FAILED_CHECK;
     if (!ran)
         return EXIT_BAD_INPUT; /* which the library has reported */
-    int stored = b->store ? store_results(b) : EXIT_FINE;
+    bool measured = false;
+    for (int i = 0; i < count; i++)
+        measured =
+            measured || b->benches[i].samples.count || b->benches[i].reason;
+    int stored = b->store && measured ? store_results(b) : EXIT_FINE;
     for (int i = 0; i < count; i++)
         json_decref(b->benches[i].check);
     return stored ? stored : code;

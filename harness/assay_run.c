@@ -238,6 +238,21 @@ static bool open_folder(Runner *r, const char *option, const char *path)
     return false;
 }
 
+/* Of this program: getrusage's counter starts with that of the process that
+ * started it. */
+static json_t *peak_rss_json(void)
+{
+    FILE *file = fopen("/proc/self/status", "r");
+    char line[256];
+    long kib = 0;
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "VmHWM: %ld", &kib) == 1)
+            break;
+    if (file)
+        fclose(file);
+    return kib ? json_integer(kib) : json_null();
+}
+
 /* The first run, and what is written of it. */
 static int run_side(Runner *r, const RunOptions *o, json_t *report)
 {
@@ -257,6 +272,8 @@ static int run_side(Runner *r, const RunOptions *o, json_t *report)
             json_object_set_new(report, "first_run_seconds",
                                 json_real(clock_now() - start));
     }
+    /* Before anything is timed: samples are no part of the model. */
+    json_object_set_new(report, "peak_rss_kib", peak_rss_json());
     runner_report_outputs(r, report);
     if (o->output && !runner_write_outputs(r, o->output))
         return EXIT_BAD_INPUT;
@@ -317,29 +334,12 @@ static int run_sides(Side *sides, int count, const RunOptions *o)
     return code;
 }
 
-/* Of this program: getrusage's counter starts with that of the process that
- * started it. */
-static json_t *peak_rss_json(void)
-{
-    FILE *file = fopen("/proc/self/status", "r");
-    char line[256];
-    long kib = 0;
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "VmHWM: %ld", &kib) == 1)
-            break;
-    if (file)
-        fclose(file);
-    return kib ? json_integer(kib) : json_null();
-}
-
-/* Of a pair: {"sides": [...]}, what belongs to the process beside it. */
+/* Of a pair: {"sides": [...]}. */
 static json_t *join_reports(Side *sides, int count)
 {
-    json_t *report = json_incref(sides[0].report);
-    if (count == 2)
-        report = json_pack("{s:[o, O]}", "sides", report, sides[1].report);
-    json_object_set_new(report, "peak_rss_kib", peak_rss_json());
-    return report;
+    return count == 2 ? json_pack("{s:[O, O]}", "sides", sides[0].report,
+                                  sides[1].report)
+                      : json_incref(sides[0].report);
 }
 
 static int run_artifacts(const RunOptions *o)

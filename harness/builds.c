@@ -147,6 +147,9 @@ static bool visit_both(void *user, bool swapped, PairVisit *visit)
         json_decref(report);
         return false;
     }
+    /* With both builds in it, the process says nothing of either's memory. */
+    json_object_del(json_array_get(sides, 0), "peak_rss_kib");
+    json_object_del(json_array_get(sides, 1), "peak_rss_kib");
     visit->report = json_pack("{s:O, s:O}", "a", swapped ? two : one, "b",
                               swapped ? one : two);
     json_decref(report);
@@ -164,6 +167,10 @@ void builds_compare(Arena *arena, const BuildPlan *plan, const Build *a,
     pair_run(&plan->pair, visit_both, &visits, &c->pair);
     c->groups =
         groups_compare(arena, &c->pair, a->artifact, b->artifact, &c->noise);
+    if (c->noise > 0 && c->pair.ratio.low < 1 + c->noise &&
+        c->pair.ratio.high > 1 / (1 + c->noise) &&
+        c->pair.verdict != VERDICT_SAME && c->pair.blocks)
+        c->pair.verdict = VERDICT_INCONCLUSIVE;
 }
 
 void comparison_free(Comparison *c)

@@ -22,7 +22,8 @@ static const char usage[] =
     "whether they are right.\n"
     "\n"
     "  -t, --threads N     (physical cores)\n"
-    "  -q, --quick         shorter measurement\n"
+    "  -q, --quick         one block: a ratio without an interval, which\n"
+    "                      decides nothing\n"
     "      --seconds S     to measure for at most, once the least is done "
     "(60)\n"
     "  -n, --top N         groups to show; 0: all (20)\n"
@@ -86,8 +87,9 @@ static void print_groups(const Compare *c, const json_t *groups)
         printf("%9s %9s  %-20s %-13s %4s  %s\n",
                seconds_text(c->arena, number_of(g, "a_seconds")),
                seconds_text(c->arena, number_of(g, "b_seconds")),
-               isnan(number_of(g, "ratio"))
-                   ? "-"
+               isnan(number_of(g, "ratio")) ? "-"
+               : isnan(number_of(g, "low"))
+                   ? arena_printf(c->arena, "%.3f", number_of(g, "ratio"))
                    : arena_printf(c->arena, "%.3f [%.3f, %.3f]",
                                   number_of(g, "ratio"), number_of(g, "low"),
                                   number_of(g, "high")),
@@ -101,8 +103,10 @@ static void print_groups(const Compare *c, const json_t *groups)
 static void print_comparison(const Compare *c, const Comparison *r)
 {
     const Pair *p = &r->pair;
-    printf("B is %.3f times as fast as A [%.3f, %.3f]: %s\n", p->ratio.value,
-           p->ratio.low, p->ratio.high, verdict_name(p->verdict));
+    printf("B is %.3f times as fast as A", p->ratio.value);
+    if (!isnan(p->ratio.low))
+        printf(" [%.3f, %.3f]", p->ratio.low, p->ratio.high);
+    printf(": %s\n", verdict_name(p->verdict));
     printf("%d blocks of four measurements, %d measured again, %d disturbed; "
            "noise ",
            p->blocks, p->repeated, p->disturbed);
@@ -121,12 +125,13 @@ static int compare(Compare *c, const char *a, const char *b)
     for (int i = 0; i < 2; i++)
         if (artifact_read_info(c->arena, paths[i], &info[i], &error))
             return bad_input("%s", error.text);
-    if (strcmp(info[0].model, info[1].model))
-        return bad_input("%s is a build of %s, %s of %s: give two builds of "
-                         "one model",
+    if (info[0].source != info[1].source)
+        return bad_input("%s is a build of %s, %s of another %s: not "
+                         "comparable; give two builds of one model with the "
+                         "same weights",
                          a, info[0].model, b, info[1].model);
     Build builds[2] = {{.name = a, .artifact = a}, {.name = b, .artifact = b}};
-    json_t *first[2];
+    json_t *first[2] = {NULL, NULL};
     double about = 0;
     /* What each gives at first, every later run must give as well. */
     for (int i = 0; i < 2; i++) {
@@ -136,6 +141,8 @@ static int compare(Compare *c, const char *a, const char *b)
                                  &failure);
         if (!first[i]) {
             bad_input("%s: %s", paths[i], str_text(&failure));
+            str_free(&failure);
+            json_decref(first[0]);
             return end.status == CASE_REFUSED ? EXIT_BAD_INPUT
                                               : EXIT_FAILED_CHECK;
         }

@@ -121,10 +121,11 @@ static void print_row(Arena *arena, const Row *row)
     double of_bound = number_of(step, "bound_share");
     const char *kernel = json_string_value(json_object_get(step, "kernel"));
     printf("%5.0f %9s %5.1f %% %8.1f %9s %-7s %6s  %-38s %s\n",
-           number_of(step, "group"),
-           format_seconds(arena, row->seconds), 100 * number_of(step, "share"),
-           row->flops / row->seconds * 1e-9, format_bytes(arena, row->bytes),
-           bound_text(arena, step),
+           number_of(step, "group"), format_seconds(arena, row->seconds),
+           100 * number_of(step, "share"),
+           /* A branch that is not taken takes no time. */
+           row->seconds > 0 ? row->flops / row->seconds * 1e-9 : 0.0,
+           format_bytes(arena, row->bytes), bound_text(arena, step),
            isnan(of_bound) ? "-"
                            : arena_printf(arena, "%.0f %%", 100 * of_bound),
            kernel, nodes_text(arena, json_object_get(step, "nodes")));
@@ -141,8 +142,8 @@ static void print_table(const Profile *p, const ModelResult *r)
            format_seconds(p->arena, m->p50), count, m->flops * 1e-9,
            m->flops / m->p50 * 1e-9,
            100 * m->flops / m->p50 / (r->fma_gflops * 1e9));
-    printf("%5s %9s %7s %8s %9s %-7s %6s  %-38s %s\n", "group", "time", "share",
-           "GFLOP/s", "bytes", "bound", "of it", "kernel", "nodes");
+    printf("%5s %9s %7s %8s %9s %-7s %6s  %-38s %s\n", "group", "time",
+           "share", "GFLOP/s", "bytes", "bound", "of it", "kernel", "nodes");
     int shown = p->top && p->top < count ? (int)p->top : count;
     for (int i = 0; i < shown; i++)
         print_row(p->arena, &rows[i]);
@@ -195,8 +196,10 @@ static int profile_model(Profile *p, const char *model)
     str_free(&error);
     p->plan.peak = peak;
     char *work = make_temp_folder(p->arena);
-    if (!work)
+    if (!work) {
+        json_decref(peak);
         return bad_input("no temporary folder");
+    }
     ModelResult result;
     measure_model(p->arena, model, &p->plan, work, &result);
     remove_temp_folder(work);

@@ -216,6 +216,16 @@ static bool check_request(Run *run)
     }
     if (!check_labels(run))
         return false;
+    for (int i = 0; i < run->models.count; i++)
+        for (int k = 0; k < i; k++)
+            if (!strcmp(model_label(run->models.data[i]),
+                        model_label(run->models.data[k]))) {
+                bad_input("%s and %s: results go by the name %s: give each "
+                          "once, under a name of its own",
+                          run->models.data[k], run->models.data[i],
+                          model_label(run->models.data[i]));
+                return false;
+            }
     for (int i = 0; i < run->models.count; i++) {
         const char *model = run->models.data[i];
         Str error = {0};
@@ -342,7 +352,7 @@ static void expect_times(Run *run, const ResultsContext *context)
         json_array_foreach(json_object_get(last, "cases"), k, c)
         {
             const char *model = json_string_value(json_object_get(c, "model"));
-            if (model && !strcmp(model, run->models.data[i]))
+            if (model && !strcmp(model, model_label(run->models.data[i])))
                 seconds += json_number_value(json_object_get(c, "seconds"));
         }
         progress_expect(run->progress, i, seconds);
@@ -350,18 +360,15 @@ static void expect_times(Run *run, const ResultsContext *context)
     json_decref(last);
 }
 
-static int store_results(Run *run, const json_t *document)
+/* What is there so far: a run that ends early keeps what it measured. */
+static bool store_results(Run *run, const char *path, const json_t *document)
 {
     Str error = {0};
-    int code = EXIT_FINE;
-    const char *path =
-        results_store(run->arena, run->results, document, &error);
-    if (path)
-        fprintf(stderr, "stored %s\n", path);
-    else
-        code = bad_input("%s", str_text(&error));
+    bool ok = results_store(run->arena, path, document, &error);
+    if (!ok)
+        bad_input("%s", str_text(&error));
     str_free(&error);
-    return code;
+    return ok;
 }
 
 static int run_models(Run *run)
@@ -382,7 +389,15 @@ static int run_models(Run *run)
     json_t *document = results_new(run->arena, &context);
     int count = run->models.count;
     ModelResult *results = ARENA_ARRAY(run->arena, ModelResult, count);
+    const char *path = results_path(run->arena, run->results, document);
+    bool stored = false;
     run->plan.peak = peak;
+    json_t *requested = json_array();
+    for (int i = 0; i < count; i++)
+        json_array_append_new(requested,
+                              json_string(model_label(run->models.data[i])));
+    json_object_set_new(json_object_get(document, "context"), "requested",
+                        requested);
     run->progress = progress_new(run->arena, count);
     expect_times(run, &context);
     for (int i = 0; i < count; i++) {
@@ -390,6 +405,7 @@ static int run_models(Run *run)
         measure_one(run, i, &results[i]);
         progress_end(run->progress, verdict_of_model(run->arena, &results[i]));
         results_add_model(document, &results[i]);
+        stored = store_results(run, path, document);
     }
     int code = exit_code(results, count);
     if (run->json) {
@@ -399,13 +415,14 @@ static int run_models(Run *run)
         table_print(run->arena, stdout, results, count);
     }
     fflush(stdout);
-    int stored = store_results(run, document);
+    if (stored)
+        fprintf(stderr, "stored %s\n", path);
     for (int i = 0; i < count; i++)
         model_result_free(&results[i]);
     json_decref(document);
     json_decref(machine);
     json_decref(peak);
-    return stored ? stored : code;
+    return stored ? code : EXIT_BAD_INPUT;
 }
 
 static void set_defaults(Run *run)

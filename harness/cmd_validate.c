@@ -14,6 +14,7 @@
 #include "harness/conformance.h"
 #include "harness/options.h"
 #include "harness/validate.h"
+#include "targets/target.h"
 
 static const char usage[] =
     "Usage: assay validate --suite onnx [options] [WORD...]\n"
@@ -288,6 +289,9 @@ static bool take_option(Validate *v, int code)
 static int validate(Validate *v)
 {
     Str error = {0};
+    Diag *diag = diag_new(v->arena, NULL);
+    if (!target_find(v->arena, diag, v->plan.target))
+        return bad_input("%s", diag->errors.data[0]);
     if (!v->list_file && v->suite)
         v->list_file = arena_printf(v->arena, "%s/suites/conformance/onnx.txt",
                                     project_folder(v->arena));
@@ -326,15 +330,19 @@ int cmd_validate(int argc, char **argv)
                   .jobs = sysconf(_SC_NPROCESSORS_ONLN)};
     compile_options_init(&v.own);
     take_levels(&v, "O0,O1,unfused,fused");
+    bool has_cases = false;
     int c;
     while ((c = getopt_long(argc, argv, "j:vh", long_options, NULL)) != -1) {
         if (c == 'h')
             return fputs(usage, stdout), EXIT_FINE;
+        has_cases = has_cases || c == OPT_CASES;
         if (!take_option(&v, c))
             return EXIT_BAD_INPUT;
     }
     for (int i = optind; i < argc; i++)
         vec_push(v.arena, &v.words, argv[i]);
+    if (v.suite && has_cases)
+        return bad_input("give --suite or --cases, not both");
     if (v.suite && !v.folder)
         v.folder = "/usr/share/libonnx-testdata/data";
     if (!v.folder)

@@ -95,6 +95,23 @@ static double resampled_log_ratio(const CompareBlock *block, uint64_t *state)
     return sum / 2;
 }
 
+/* The bootstrap of few blocks is too narrow: it takes their spread, which is
+ * that of a sample, for that of all blocks, and knows no doubt about it.
+ * Student's quantile over the normal one, and Bessel's correction. */
+static double widening(int blocks, double level)
+{
+    static const double t95[] = {12.71, 4.303, 3.182, 2.776, 2.571,
+                                 2.447, 2.365, 2.306, 2.262, 2.228,
+                                 2.201, 2.179, 2.160, 2.145};
+    static const double t99[] = {63.66, 9.925, 5.841, 4.604, 4.032,
+                                 3.707, 3.499, 3.355, 3.250, 3.169,
+                                 3.106, 3.055, 3.012, 2.977};
+    enum { LAST = sizeof t95 / sizeof *t95 };
+    int at = blocks - 1 < LAST ? blocks - 2 : LAST - 1;
+    double t = level > 0.97 ? t99[at] / 2.576 : t95[at] / 1.960;
+    return t * sqrt((double)blocks / (blocks - 1));
+}
+
 Ratio compare_ratio(const CompareBlock *blocks, int count, double level)
 {
     Ratio none = {NAN, NAN, NAN};
@@ -115,9 +132,14 @@ Ratio compare_ratio(const CompareBlock *blocks, int count, double level)
             drawn += resampled_log_ratio(&blocks[pick(&state, count)], &state);
         replicas[r] = drawn / count;
     }
-    return (Ratio){exp(sum / count),
-                   exp(stats_percentile(replicas, REPLICAS, (1 - level) / 2)),
-                   exp(stats_percentile(replicas, REPLICAS, (1 + level) / 2))};
+    /* One block says nothing of how blocks differ. */
+    if (count < 2)
+        return (Ratio){exp(sum / count), NAN, NAN};
+    double low = stats_percentile(replicas, REPLICAS, (1 - level) / 2);
+    double high = stats_percentile(replicas, REPLICAS, (1 + level) / 2);
+    double centre = sum / count, wider = widening(count, level);
+    return (Ratio){exp(centre), exp(centre - wider * (centre - low)),
+                   exp(centre + wider * (high - centre))};
 }
 
 /* Less than this is of no use to anybody, and near what the layout of a
@@ -134,8 +156,10 @@ const char *verdict_name(Verdict verdict)
 
 Verdict verdict_of(Ratio ratio)
 {
-    if (!(ratio.low <= ratio.high))
+    if (isnan(ratio.value))
         return VERDICT_BROKEN;
+    if (!(ratio.low <= ratio.high))
+        return VERDICT_INCONCLUSIVE;
     if (ratio.low >= 1 / margin && ratio.high <= margin)
         return VERDICT_SAME;
     return ratio.low > 1    ? VERDICT_IMPROVED

@@ -21,8 +21,8 @@ typedef struct CompareBlock {
 } CompareBlock;
 
 typedef struct Ratio {
-    double value; /* time of A over time of B: above 1, B is faster */
-    double low, high;
+    double value;     /* time of A over time of B: above 1, B is faster */
+    double low, high; /* NaN after a single block */
 } Ratio;
 
 /* What a ratio says of B, against A. */
@@ -44,8 +44,8 @@ Verdict verdict_of(Ratio ratio);
 
 /* Estimates the ratio as the geometric mean over blocks of the ratio of
  * medians; the interval that holds `level` (as 0.95) of what resampling
- * blocks, processes and samples gives. Deterministic. All NaN when a process
- * has no samples. */
+ * blocks, processes and samples gives, widened for how few blocks there are.
+ * Deterministic. All NaN when a process has no samples. */
 Ratio compare_ratio(const CompareBlock *blocks, int count, double level);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "assay.h"
+#include "base/hash.h"
 #include "harness/check.h"
 #include "harness/common.h"
 #include "harness/inputs.h"
@@ -155,8 +156,12 @@ static void note_steps(KernelBench *bench, LoadedKernel *k)
         bench->about.flops += kernel->flops;
         bench->about.bytes += kernel->bytes;
         bench->about.code_bytes += kernel->code_bytes;
-        bench->about.loops_hash ^= kernel->loops_hash;
-        bench->about.code_hash ^= kernel->code_hash;
+        uint64_t *own[] = {&bench->about.loops_hash, &bench->about.code_hash};
+        const uint64_t hash[] = {kernel->loops_hash, kernel->code_hash};
+        /* In order, and of one kernel its own hash. */
+        for (int k = 0; k < 2; k++)
+            *own[k] = *own[k] ? hash_bytes(&hash[k], sizeof hash[k], *own[k])
+                              : hash[k];
     }
     k->is_timed = timed;
 }

@@ -1,4 +1,5 @@
 /* assay: the subcommands. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,6 +37,14 @@ static void print_usage(FILE *file)
           file);
 }
 
+/* Output that is lost, on a full disk, is no success. */
+static int finish(int code)
+{
+    if (!fflush(stdout) && !ferror(stdout))
+        return code;
+    return bad_input("standard output: %s", strerror(errno));
+}
+
 int main(int argc, char **argv)
 {
     cleanup_start();
@@ -50,7 +59,7 @@ int main(int argc, char **argv)
     }
     for (int i = 0; i < COMMAND_COUNT; i++)
         if (!strcmp(argv[1], commands[i].name))
-            return commands[i].run(argc - 1, argv + 1);
+            return finish(commands[i].run(argc - 1, argv + 1));
     bad_input("unknown command \"%s\"", argv[1]);
     print_usage(stderr);
     return EXIT_BAD_INPUT;

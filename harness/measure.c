@@ -345,12 +345,17 @@ static void digest(Arena *arena, const MeasurePlan *plan, ModeResult *m)
 
 /* ---- all of it -------------------------------------------------------- */
 
+const char *model_label(const char *model)
+{
+    const char *slash = strrchr(model, '/');
+    return slash ? slash + 1 : model;
+}
+
 void model_result_init(const char *model, const MeasurePlan *plan,
                        CaseStatus status, const char *reason, ModelResult *r)
 {
-    const char *slash = strrchr(model, '/');
     *r = (ModelResult){.model = model,
-                       .label = slash ? slash + 1 : model,
+                       .label = model_label(model),
                        .mode_count = plan->mode_count};
     for (int i = 0; i < plan->mode_count; i++)
         r->modes[i] = (ModeResult){.mode = plan->modes[i],

@@ -69,6 +69,8 @@ typedef struct ModelResult {
     double seconds;
 } ModelResult;
 
+/* What results call it: a file's name without its folder. */
+const char *model_label(const char *model);
 /* The first fault of a case is the one to look at: others are dropped. */
 void mode_fail(Arena *arena, ModeResult *mode, CaseStatus status,
                const char *reason);

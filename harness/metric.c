@@ -98,6 +98,12 @@ static double probe_peak_share(const ModelResult *r, const ModeResult *m)
     return r->fma_gflops > 0 ? probe_gflops(r, m) / r->fma_gflops : NAN;
 }
 
+static double probe_fma_gflops(const ModelResult *r, const ModeResult *m)
+{
+    (void)m;
+    return r->fma_gflops > 0 ? r->fma_gflops : NAN;
+}
+
 static const Metric rows[] = {
     {"p50", "latency, median", "s", "lower", probe_p50},
     {"p90", "latency, 90 % of runs", "s", "lower", probe_p90},
@@ -126,6 +132,8 @@ static const Metric rows[] = {
     {"gflops", "GFLOP/s", "gflops", "higher", probe_gflops},
     {"peak_share", "share of the FMA peak", "ratio", "higher",
      probe_peak_share},
+    {"fma_gflops", "FMA peak beside the runs", "gflops", "none",
+     probe_fma_gflops},
     {"kernels", "kernel calls", "count", "lower", probe_kernel_calls},
     {0},
 };

@@ -39,12 +39,8 @@ static bool measure_block(PairMeasure *measure, void *user, Pair *pair)
             }
             pair->gflops = fmax(pair->gflops, visits[v].best_gflops);
         }
-        if (!is_disturbed(pair, visits))
+        if (!is_disturbed(pair, visits) || attempt == ATTEMPTS)
             break;
-        if (attempt == ATTEMPTS) {
-            pair->disturbed++;
-            break;
-        }
         pair->repeated++;
         drop_visit(&visits[0]);
         drop_visit(&visits[1]);
@@ -78,6 +74,11 @@ void pair_run(const PairPlan *plan, PairMeasure *measure, void *user,
     }
     pair->ratio = pair_part_ratio(pair, whole, NULL, report_level);
     pair->verdict = verdict_of(pair->ratio);
+    /* Against the best of all calibrations, which may have come late. */
+    for (int i = 0; i < pair->blocks; i++)
+        pair->disturbed += is_disturbed(pair, pair->visits[i]);
+    if (2 * pair->disturbed > pair->blocks)
+        pair->verdict = VERDICT_INCONCLUSIVE;
 }
 
 void pair_free(Pair *pair)

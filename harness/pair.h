@@ -38,13 +38,15 @@ typedef bool PairMeasure(void *user, bool swapped, PairVisit *visit);
 
 typedef struct Pair {
     PairVisit visits[PAIR_MOST_BLOCKS][2];
-    int blocks;      /* complete ones */
-    int repeated;    /* measured again for a disturbance */
-    int disturbed;   /* that stayed so */
-    bool failed;     /* a visit did */
-    double gflops;   /* best calibration of all */
-    Ratio ratio;     /* 95 % interval */
-    Verdict verdict; /* VERDICT_BROKEN without any block */
+    int blocks;    /* complete ones */
+    int repeated;  /* measured again for a disturbance */
+    int disturbed; /* that stayed so */
+    bool failed;   /* a visit did */
+    double gflops; /* best calibration of all */
+    Ratio ratio;   /* 95 % interval */
+    /* VERDICT_BROKEN without any block; inconclusive when more than half of
+     * them stayed disturbed. */
+    Verdict verdict;
 } Pair;
 
 void pair_run(const PairPlan *plan, PairMeasure *measure, void *user,

@@ -232,31 +232,37 @@ static const char *machine_folder(Arena *arena, const char *folder,
                         fingerprint_name(arena, machine));
 }
 
-const char *results_store(Arena *arena, const char *folder,
-                          const json_t *results, Str *error)
+const char *results_path(Arena *arena, const char *folder,
+                         const json_t *results)
 {
     const json_t *context = json_object_get(results, "context");
     const json_t *machine = json_object_get(context, "machine");
-    const char *home = machine_folder(arena, folder, machine);
-    if (!make_folders(home)) {
-        str_addf(error, "cannot make %s: %s\n", home, strerror(errno));
-        return NULL;
-    }
     char stamp[32];
     time_t now = time(NULL);
     struct tm utc;
     strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%S", gmtime_r(&now, &utc));
     bool dirty = json_is_true(json_object_get(context, "dirty"));
     /* Two runs in one second differ by their process. */
-    const char *path =
-        arena_printf(arena, "%s/%s%s-%s-%s.%d.json", home,
-                     json_string_value(json_object_get(context, "commit")),
-                     dirty ? "-dirty" : "",
-                     json_string_value(json_object_get(context, "config")),
-                     stamp, (int)getpid());
-    const char *about = arena_printf(arena, "%s/machine.json", home);
-    return store(about, machine, error) && store(path, results, error) ? path
-                                                                       : NULL;
+    return arena_printf(arena, "%s/%s%s-%s-%s.%d.json",
+                        machine_folder(arena, folder, machine),
+                        text_of(context, "commit"), dirty ? "-dirty" : "",
+                        text_of(context, "config"), stamp, (int)getpid());
+}
+
+bool results_store(Arena *arena, const char *path, const json_t *results,
+                   Str *error)
+{
+    const json_t *context = json_object_get(results, "context");
+    const json_t *machine = json_object_get(context, "machine");
+    char *home = arena_strdup(arena, path);
+    *strrchr(home, '/') = 0;
+    if (!make_folders(home)) {
+        str_addf(error, "cannot make %s: %s\n", home, strerror(errno));
+        return false;
+    }
+    return store(arena_printf(arena, "%s/machine.json", home), machine,
+                 error) &&
+           store(path, results, error);
 }
 
 bool results_can_store(Arena *arena, const char *folder, Str *error)
@@ -274,13 +280,22 @@ bool results_can_store(Arena *arena, const char *folder, Str *error)
     return true;
 }
 
+/* COMMIT- or COMMIT-dirty-: "kernels-native-t1" is no run of "native-t1". */
+static bool is_commit(const char *name, const char *end)
+{
+    size_t length = strcspn(name, "-");
+    const char *rest = name + length;
+    return length && (rest + 1 == end ||
+                      (!strncmp(rest, "-dirty-", 7) && rest + 7 == end));
+}
+
 /* The part of a file's name after the configuration, which sorts by time. */
 static const char *stamp_of(const char *name, const char *config)
 {
     size_t length = strlen(config);
     for (const char *at = strstr(name, config); at;
          at = strstr(at + 1, config))
-        if (at > name && at[-1] == '-' && at[length] == '-' &&
+        if (is_commit(name, at) && at[length] == '-' &&
             strlen(at) > length + 8 && at[length + 9] == 'T')
             return at + length + 1;
     return NULL;

@@ -30,11 +30,13 @@ json_t *results_new(Arena *arena, const ResultsContext *context);
 /* Adds a model's cases, rows and comparison. */
 void results_add_model(json_t *results, const struct ModelResult *model);
 
-/* Stores it as FOLDER/MACHINE/COMMIT-CONFIG-RUNID.json, beside the
- * machine's machine.json. Returns the path, or NULL with a line in
- * `error`. */
-const char *results_store(Arena *arena, const char *folder,
-                          const json_t *results, Str *error);
+/* FOLDER/MACHINE/COMMIT-CONFIG-RUNID.json, for one run. */
+const char *results_path(Arena *arena, const char *folder,
+                         const json_t *results);
+/* Stores it there, beside the machine's machine.json: whole each time, so
+ * that a run may store what it has so far. False with a line in `error`. */
+bool results_store(Arena *arena, const char *path, const json_t *results,
+                   Str *error);
 /* Whether the folder, made when missing, takes files. */
 bool results_can_store(Arena *arena, const char *folder, Str *error);
 /* The newest stored run of that machine and configuration, or NULL. */

@@ -13,6 +13,8 @@ static const char *ratio_text(Arena *arena, const ModelResult *r,
     const Pair *p = &r->comparison.pair;
     if (p->failed || !p->blocks)
         return "broken";
+    if (isnan(p->ratio.low))
+        return arena_printf(arena, "%.2f", p->ratio.value);
     return arena_printf(arena, "%.2f [%.2f, %.2f]", p->ratio.value,
                         p->ratio.low, p->ratio.high);
 }
@@ -95,7 +97,8 @@ void table_print(Arena *arena, FILE *file, const ModelResult *models,
             print_row(arena, file, &models[i], &models[i].modes[k], width);
     fprintf(file,
             "\nfused/unfused: how many times faster fused is, with its 95 %% "
-            "interval. /bound: arena over\nits live-set lower bound. error: "
+            "interval (none after one\nblock, as with --quick). /bound: arena "
+            "over\nits live-set lower bound. error: "
             "largest difference from the reference, in units of\nthe "
             "output's rms. peak: share of the f32 FMA peak measured in this "
             "run.\n");

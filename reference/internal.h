@@ -24,6 +24,11 @@ void ref_store_ints(Array *array, const int64_t *values);
 /* Integer arithmetic is modulo the width of its type. */
 int64_t ref_wrap(DType dtype, int64_t value);
 
+/* Compares integers of that type; int64_t holds the bits of all. */
+bool ref_int_less(DType dtype, int64_t x, int64_t y);
+/* The type's highest or lowest integer. */
+int64_t ref_int_bound(DType dtype, bool highest);
+
 /* NumPy's common shape of several arrays (NULL ones do not count). */
 bool ref_broadcast(RefCall *call, const Array *const *arrays, int count,
                    int *rank, int64_t *dims);
@@ -46,7 +51,32 @@ void ref_row_major_strides(const Array *array, int64_t *strides);
 /* Element `k` of `from` to element `i` of `to`, bit by bit. */
 void ref_copy_element(Array *to, int64_t i, const Array *from, int64_t k);
 
+/* An array as [outer, n, inner] around an axis. */
+typedef struct RefLines {
+    int64_t outer, n, inner;
+} RefLines;
+RefLines ref_lines(const Array *x, int axis);
+
+/* ONNX's numbers for element types; DT_INVALID for others. */
+DType ref_onnx_dtype(int64_t number);
+/* The type that attribute `name` has the number of, or `fallback`; false with
+ * an error for one that does not exist. */
+bool ref_dtype(RefCall *call, const char *name, DType fallback, DType *dtype);
+
 /* The families' oracles. */
+bool ref_shrink(RefCall *call);
+bool ref_bitwise(RefCall *call);
+bool ref_bitwise_not(RefCall *call);
+bool ref_gather_nd(RefCall *call);
+bool ref_scatter_nd(RefCall *call);
+bool ref_tensor_scatter(RefCall *call);
+bool ref_trilu(RefCall *call);
+bool ref_eye_like(RefCall *call);
+bool ref_one_hot(RefCall *call);
+bool ref_hardmax(RefCall *call);
+bool ref_reverse_sequence(RefCall *call);
+bool ref_compress(RefCall *call);
+bool ref_center_crop_pad(RefCall *call);
 bool ref_unary(RefCall *call);
 bool ref_binary(RefCall *call);
 bool ref_compare(RefCall *call);
@@ -96,8 +126,28 @@ bool ref_resize(RefCall *call);
 bool ref_dequantize(RefCall *call);
 bool ref_quantize(RefCall *call);
 bool ref_loss(RefCall *call);
+bool ref_einsum(RefCall *call);
+bool ref_det(RefCall *call);
+bool ref_max_unpool(RefCall *call);
+bool ref_col2im(RefCall *call);
+bool ref_lp_norm(RefCall *call);
+bool ref_mvn(RefCall *call);
+bool ref_window(RefCall *call);
+bool ref_mel_weight_matrix(RefCall *call);
+bool ref_dft(RefCall *call);
+bool ref_stft(RefCall *call);
+bool ref_affine_grid(RefCall *call);
+bool ref_grid_sample(RefCall *call);
+bool ref_roi_align(RefCall *call);
+bool ref_deform_conv(RefCall *call);
+bool ref_attention(RefCall *call);
+bool ref_rotary_embedding(RefCall *call);
 bool ref_topk(RefCall *call);
 bool ref_recurrent(RefCall *call);
+bool ref_dynamic_quantize(RefCall *call);
+bool ref_qlinear_matmul(RefCall *call);
+bool ref_conv_integer(RefCall *call);
+bool ref_qlinear_conv(RefCall *call);
 bool ref_non_zero(RefCall *call);
 bool ref_unique(RefCall *call);
 bool ref_nms(RefCall *call);

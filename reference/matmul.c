@@ -120,30 +120,3 @@ bool ref_gemm(RefCall *call)
     ref_store_doubles(out, vc);
     return true;
 }
-
-/* Zero points: one for the tensor, or one a row of A and a column of B. */
-bool ref_matmul_integer(RefCall *call)
-{
-    if (!ref_need(call, 2))
-        return false;
-    Array *shifted[2];
-    for (int i = 0; i < 2; i++) {
-        const Array *x = call->in[i], *zero = ref_in(call, 2 + i);
-        shifted[i] = array_new(call->scratch, DT_I32, x->rank, x->dims);
-        int64_t columns = x->rank ? x->dims[x->rank - 1] : 1;
-        int64_t rows = x->rank > 1 ? x->dims[x->rank - 2] : 1;
-        for (int64_t k = 0; k < array_count(x); k++) {
-            int64_t z = 0, at = i == 0 ? k / columns % rows : k % columns;
-            if (zero)
-                z = array_get_int(zero, array_count(zero) > 1 ? at : 0);
-            array_set_int(shifted[i], k, array_get_int(x, k) - z);
-        }
-    }
-    /* The product of the shifted operands is a plain one in i32. */
-    const Array *in[2] = {shifted[0], shifted[1]};
-    const Array *const *old = call->in;
-    call->in = in;
-    bool ok = ref_matmul(call);
-    call->in = old;
-    return ok;
-}

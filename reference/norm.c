@@ -4,31 +4,62 @@
 
 #include "reference/internal.h"
 
-/* Inference mode: statistics are operands. */
+/* Mean and variance of each channel of v, [N, channels, plane]. */
+static void channel_moments(const double *v, int64_t n, int64_t channels,
+                            int64_t plane, double *mean, double *variance)
+{
+    double count = (double)(n * plane);
+
+    for (int64_t c = 0; c < channels; c++) {
+        mean[c] = variance[c] = 0;
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t k = 0; k < plane; k++)
+                mean[c] += v[(i * channels + c) * plane + k] / count;
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t k = 0; k < plane; k++) {
+                double d = v[(i * channels + c) * plane + k] - mean[c];
+                variance[c] += d * d / count;
+            }
+    }
+}
+
+/* Statistics are operands, or in training mode those of the data; then the
+ * running ones are results. */
 bool ref_batch_norm(RefCall *call)
 {
     double epsilon = attrs_float(call->attrs, "epsilon", 1e-5f);
+    double momentum = attrs_float(call->attrs, "momentum", 0.9f);
     int64_t plane = 1;
 
     if (!ref_need(call, 5))
         return false;
-    if (attrs_int(call->attrs, "training_mode", 0))
-        return ref_fail(call, "training mode is not supported");
     const Array *x = call->in[0];
     if (x->rank < 2)
         return ref_fail(call, "rank %d; at least 2 is needed", x->rank);
+    int64_t channels = x->dims[1];
     Array *y = ref_out(call, 0, x->dtype, x->rank, x->dims);
     double *v = ref_doubles(call, x);
     for (int i = 2; i < x->rank; i++)
         plane *= x->dims[i];
-    for (int64_t i = 0; i < x->dims[0] * x->dims[1]; i++) {
-        int64_t c = i % x->dims[1];
-        double scale = array_get(call->in[1], c) /
-                       sqrt(array_get(call->in[4], c) + epsilon);
-        double mean = array_get(call->in[3], c);
+    double *mean = ref_doubles(call, call->in[3]);
+    double *variance = ref_doubles(call, call->in[4]);
+    if (attrs_int(call->attrs, "training_mode", 0)) {
+        channel_moments(v, x->dims[0], channels, plane, mean, variance);
+        for (int i = 1; i < call->out_count && i < 3; i++) {
+            Array *out = ref_out(call, i, call->in[3]->dtype, 1, &channels);
+            for (int64_t c = 0; c < channels; c++)
+                array_set(out, c,
+                          array_get(call->in[2 + i], c) * momentum +
+                              (i == 1 ? mean[c] : variance[c]) *
+                                  (1 - momentum));
+        }
+    }
+    for (int64_t i = 0; i < x->dims[0] * channels; i++) {
+        int64_t c = i % channels;
+        double scale = array_get(call->in[1], c) / sqrt(variance[c] + epsilon);
         double shift = array_get(call->in[2], c);
         for (int64_t k = 0; k < plane; k++)
-            v[i * plane + k] = (v[i * plane + k] - mean) * scale + shift;
+            v[i * plane + k] = (v[i * plane + k] - mean[c]) * scale + shift;
     }
     ref_store_doubles(y, v);
     return true;
@@ -139,6 +170,84 @@ bool ref_group_norm(RefCall *call)
             at[i] = (at[i] - mean) / sqrt(square + epsilon) *
                         array_get(call->in[1], c) +
                     array_get(call->in[2], c);
+        }
+    }
+    ref_store_doubles(y, v);
+    return true;
+}
+
+bool ref_lp_norm(RefCall *call)
+{
+    bool squares = attrs_int(call->attrs, "p", 2) == 2;
+    int axis;
+
+    if (!ref_need(call, 1))
+        return false;
+    const Array *x = call->in[0];
+    if (!ref_axis(call, attrs_int(call->attrs, "axis", -1), x->rank, &axis))
+        return false;
+    Array *y = ref_out(call, 0, x->dtype, x->rank, x->dims);
+    double *v = ref_doubles(call, x);
+    RefLines l = ref_lines(x, axis);
+    for (int64_t i = 0; i < l.outer * l.inner; i++) {
+        double *at = v + i / l.inner * l.n * l.inner + i % l.inner, sum = 0;
+        for (int64_t k = 0; k < l.n; k++) {
+            double e = at[k * l.inner];
+            sum += squares ? e * e : fabs(e);
+        }
+        double norm = squares ? sqrt(sum) : sum;
+        for (int64_t k = 0; k < l.n && norm != 0; k++)
+            at[k * l.inner] /= norm;
+    }
+    ref_store_doubles(y, v);
+    return true;
+}
+
+/* Mean and deviation over chosen axes. */
+bool ref_mvn(RefCall *call)
+{
+    static const int64_t image[] = {0, 2, 3};
+    bool chosen[MAX_RANK] = {false};
+    RefWalk w = {0};
+    int count, axis;
+    const int64_t *axes = attrs_ints(call->attrs, "axes", &count);
+
+    if (!axes) {
+        axes = image;
+        count = 3;
+    }
+    if (!ref_need(call, 1))
+        return false;
+    const Array *x = call->in[0];
+    for (int i = 0; i < count; i++) {
+        if (!ref_axis(call, axes[i], x->rank, &axis))
+            return false;
+        chosen[axis] = true;
+    }
+    /* The walk counts statistics: chosen axes do not move it. */
+    int64_t results = 1, all = array_count(x);
+    w.rank = x->rank;
+    for (int i = x->rank - 1; i >= 0; i--) {
+        w.dims[i] = x->dims[i];
+        w.stride[0][i] = chosen[i] ? 0 : results;
+        results *= chosen[i] ? 1 : x->dims[i];
+    }
+    Array *y = ref_out(call, 0, x->dtype, x->rank, x->dims);
+    double *v = ref_doubles(call, x);
+    double *mean = ARENA_ARRAY(call->scratch, double, results);
+    double *variance = ARENA_ARRAY(call->scratch, double, results);
+    double each = results ? (double)all / (double)results : 0;
+    for (int pass = 0; pass < 3; pass++) {
+        RefWalk at = w;
+        for (int64_t i = 0; i < all; i++, ref_walk_next(&at)) {
+            int64_t r = at.offset[0];
+            double d = pass ? v[i] - mean[r] : v[i];
+            if (pass == 0)
+                mean[r] += d / each;
+            else if (pass == 1)
+                variance[r] += d * d / each;
+            else
+                v[i] = d / (sqrt(variance[r]) + 1e-9);
         }
     }
     ref_store_doubles(y, v);

@@ -8,6 +8,7 @@
 typedef struct Pool {
     Window w;
     bool is_max, include_pad;
+    int64_t power; /* of LpPool, 0 otherwise */
 } Pool;
 
 /* One window of one plane. `best` is the position of the maximum. */
@@ -33,7 +34,9 @@ static double pool_window(const Pool *p, const double *x, const int64_t o[3],
                     continue;
                 int64_t at = (z * w->in[1] + y) * w->in[2] + q;
                 inside++;
-                if (!p->is_max) {
+                if (p->power) {
+                    result += pow(fabs(x[at]), (double)p->power);
+                } else if (!p->is_max) {
                     result += x[at];
                 } else if (*best < 0 || x[at] > result ||
                            (isnan(x[at]) && !isnan(result))) {
@@ -45,6 +48,8 @@ static double pool_window(const Pool *p, const double *x, const int64_t o[3],
             }
     if (p->is_max)
         return result;
+    if (p->power)
+        return pow(result, 1.0 / (double)p->power);
     return result / (double)(p->include_pad ? padded : inside);
 }
 
@@ -56,6 +61,8 @@ bool ref_pool(RefCall *call)
     const int64_t *kernel =
         attrs_ints(call->attrs, "kernel_shape", &kernel_count);
 
+    if (strcmp(call->op, "LpPool") == 0)
+        p.power = attrs_int(call->attrs, "p", 2);
     if (!ref_need(call, 1))
         return false;
     const Array *x = call->in[0];
@@ -80,9 +87,12 @@ bool ref_pool(RefCall *call)
                     int64_t o[3] = {oz, oy, ox}, best;
                     double v = pool_window(&p, vx + c * plane, o, &best);
                     array_set(y, at, v);
-                    /* Column-major positions where asked for. */
-                    if (by_column)
-                        best = best % p.w.in[2] * p.w.in[1] + best / p.w.in[2];
+                    /* The first axis innermost where asked for. */
+                    if (by_column) {
+                        int64_t q = best % p.w.in[2], r = best / p.w.in[2];
+                        best = (q * p.w.in[1] + r % p.w.in[1]) * p.w.in[0] +
+                               r / p.w.in[1];
+                    }
                     if (indices)
                         array_set_int(indices, at, c * plane + best);
                 }
@@ -92,6 +102,8 @@ bool ref_pool(RefCall *call)
 bool ref_global_pool(RefCall *call)
 {
     bool is_max = strcmp(call->op, "GlobalMaxPool") == 0;
+    bool is_norm = strcmp(call->op, "GlobalLpPool") == 0;
+    double power = (double)attrs_int(call->attrs, "p", 2);
     int64_t dims[MAX_RANK], plane = 1;
 
     if (!ref_need(call, 1))
@@ -110,13 +122,16 @@ bool ref_global_pool(RefCall *call)
         for (int64_t i = 0; i < plane; i++) {
             double v = vx[c * plane + i];
             if (!is_max)
-                result += v;
+                result += is_norm ? pow(fabs(v), power) : v;
             else if (v > result || isnan(v))
                 result = v;
             if (is_max && isnan(result))
                 break;
         }
-        array_set(y, c, is_max ? result : result / (double)plane);
+        array_set(y, c,
+                  is_max    ? result
+                  : is_norm ? pow(result, 1 / power)
+                            : result / (double)plane);
     }
     return true;
 }

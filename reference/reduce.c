@@ -93,15 +93,16 @@ static double finish(ReduceKind kind, double value, double count)
 }
 
 /* Wraps on overflow, hence the unsigned arithmetic. */
-static int64_t step_int(ReduceKind kind, int64_t so_far, int64_t x)
+static int64_t step_int(ReduceKind kind, DType dtype, int64_t so_far,
+                        int64_t x)
 {
     uint64_t a = (uint64_t)so_far, b = (uint64_t)x;
 
     switch (kind) {
     case R_MAX:
-        return x > so_far ? x : so_far;
+        return ref_int_less(dtype, so_far, x) ? x : so_far;
     case R_MIN:
-        return x < so_far ? x : so_far;
+        return ref_int_less(dtype, x, so_far) ? x : so_far;
     case R_PROD:
         return (int64_t)(a * b);
     case R_SUM_SQUARE:
@@ -153,13 +154,13 @@ bool ref_reduce(RefCall *call)
     if (!dtype_is_float(x->dtype) && kind != R_MEAN && kind < R_L2) {
         int64_t *acc = ARENA_ARRAY(call->scratch, int64_t, results);
         for (int64_t i = 0; i < results; i++)
-            acc[i] = kind == R_PROD  ? 1
-                     : kind == R_MAX ? INT64_MIN
-                     : kind == R_MIN ? INT64_MAX
-                                     : 0;
+            acc[i] = kind == R_PROD ? 1
+                     : kind == R_MAX || kind == R_MIN
+                         ? ref_int_bound(x->dtype, kind == R_MIN)
+                         : 0;
         for (int64_t i = 0; i < total; i++, ref_walk_next(&w))
-            acc[w.offset[0]] =
-                step_int(kind, acc[w.offset[0]], array_get_int(x, i));
+            acc[w.offset[0]] = step_int(kind, x->dtype, acc[w.offset[0]],
+                                        array_get_int(x, i));
         ref_store_ints(y, acc);
         return true;
     }

@@ -13,6 +13,7 @@ const RefOp reference_ops[] = {
     {"", "Acos", ref_unary},
     {"", "Acosh", ref_unary},
     {"", "Add", ref_binary},
+    {"", "AffineGrid", ref_affine_grid},
     {"", "And", ref_compare},
     {"", "ArgMax", ref_arg},
     {"", "ArgMin", ref_arg},
@@ -20,44 +21,67 @@ const RefOp reference_ops[] = {
     {"", "Asinh", ref_unary},
     {"", "Atan", ref_unary},
     {"", "Atanh", ref_unary},
+    {"", "Attention", ref_attention},
     {"", "AveragePool", ref_pool},
     {"", "BatchNormalization", ref_batch_norm},
+    {"", "BitShift", ref_bitwise},
+    {"", "BitwiseAnd", ref_bitwise},
+    {"", "BitwiseNot", ref_bitwise_not},
+    {"", "BitwiseOr", ref_bitwise},
+    {"", "BitwiseXor", ref_bitwise},
+    {"", "BlackmanWindow", ref_window},
     {"", "Cast", ref_cast},
     {"", "CastLike", ref_cast},
     {"", "Ceil", ref_unary},
     {"", "Celu", ref_unary},
+    {"", "CenterCropPad", ref_center_crop_pad},
     {"", "Clip", ref_clip},
+    {"", "Col2Im", ref_col2im},
+    {"", "Compress", ref_compress},
     {"", "Concat", ref_concat},
     {"", "Constant", ref_constant},
     {"", "ConstantOfShape", ref_constant_of_shape},
     {"", "Conv", ref_conv},
+    {"", "ConvInteger", ref_conv_integer},
     {"", "ConvTranspose", ref_conv_transpose},
     {"", "Cos", ref_unary},
     {"", "Cosh", ref_unary},
     {"", "CumSum", ref_cumsum},
+    {"", "DFT", ref_dft},
+    {"", "DeformConv", ref_deform_conv},
     {"", "DepthToSpace", ref_depth_to_space},
     {"", "DequantizeLinear", ref_dequantize},
+    {"", "Det", ref_det},
     {"", "Div", ref_binary},
     {"", "Dropout", ref_identity},
+    {"", "DynamicQuantizeLinear", ref_dynamic_quantize},
+    {"", "Einsum", ref_einsum},
     {"", "Elu", ref_unary},
     {"", "Equal", ref_compare},
     {"", "Erf", ref_unary},
     {"", "Exp", ref_unary},
     {"", "Expand", ref_expand},
+    {"", "EyeLike", ref_eye_like},
     {"", "Flatten", ref_flatten},
     {"", "Floor", ref_unary},
     {"", "GRU", ref_recurrent},
     {"", "Gather", ref_gather},
     {"", "GatherElements", ref_gather_elements},
+    {"", "GatherND", ref_gather_nd},
     {"", "Gelu", ref_unary},
     {"", "Gemm", ref_gemm},
     {"", "GlobalAveragePool", ref_global_pool},
+    {"", "GlobalLpPool", ref_global_pool},
     {"", "GlobalMaxPool", ref_global_pool},
     {"", "Greater", ref_compare},
     {"", "GreaterOrEqual", ref_compare},
+    {"", "GridSample", ref_grid_sample},
     {"", "GroupNormalization", ref_group_norm},
+    {"", "HammingWindow", ref_window},
+    {"", "HannWindow", ref_window},
     {"", "HardSigmoid", ref_unary},
     {"", "HardSwish", ref_unary},
+    {"", "Hardmax", ref_hardmax},
     {"", "Identity", ref_identity},
     {"", "InstanceNormalization", ref_group_norm},
     {"", "IsInf", ref_compare},
@@ -70,11 +94,16 @@ const RefOp reference_ops[] = {
     {"", "LessOrEqual", ref_compare},
     {"", "Log", ref_unary},
     {"", "LogSoftmax", ref_softmax},
+    {"", "LpNormalization", ref_lp_norm},
+    {"", "LpPool", ref_pool},
     {"", "MatMul", ref_matmul},
     {"", "MatMulInteger", ref_matmul_integer},
     {"", "Max", ref_variadic},
     {"", "MaxPool", ref_pool},
+    {"", "MaxUnpool", ref_max_unpool},
     {"", "Mean", ref_variadic},
+    {"", "MeanVarianceNormalization", ref_mvn},
+    {"", "MelWeightMatrix", ref_mel_weight_matrix},
     {"", "Min", ref_variadic},
     {"", "Mish", ref_unary},
     {"", "Mod", ref_binary},
@@ -84,10 +113,13 @@ const RefOp reference_ops[] = {
     {"", "NonMaxSuppression", ref_nms},
     {"", "NonZero", ref_non_zero},
     {"", "Not", ref_compare},
+    {"", "OneHot", ref_one_hot},
     {"", "Or", ref_compare},
     {"", "PRelu", ref_binary},
     {"", "Pad", ref_pad},
     {"", "Pow", ref_binary},
+    {"", "QLinearConv", ref_qlinear_conv},
+    {"", "QLinearMatMul", ref_qlinear_matmul},
     {"", "QuantizeLinear", ref_quantize},
     {"", "RMSNormalization", ref_rms_norm},
     {"", "RNN", ref_recurrent},
@@ -106,10 +138,16 @@ const RefOp reference_ops[] = {
     {"", "Relu", ref_unary},
     {"", "Reshape", ref_reshape},
     {"", "Resize", ref_resize},
+    {"", "ReverseSequence", ref_reverse_sequence},
+    {"", "RoiAlign", ref_roi_align},
+    {"", "RotaryEmbedding", ref_rotary_embedding},
     {"", "Round", ref_unary},
+    {"", "STFT", ref_stft},
     {"", "ScatterElements", ref_scatter_elements},
+    {"", "ScatterND", ref_scatter_nd},
     {"", "Selu", ref_unary},
     {"", "Shape", ref_shape},
+    {"", "Shrink", ref_shrink},
     {"", "SiLU", ref_unary},
     {"", "Sigmoid", ref_unary},
     {"", "Sign", ref_unary},
@@ -131,11 +169,13 @@ const RefOp reference_ops[] = {
     {"", "Swish", ref_unary},
     {"", "Tan", ref_unary},
     {"", "Tanh", ref_unary},
+    {"", "TensorScatter", ref_tensor_scatter},
     {"", "TfIdfVectorizer", ref_tfidf},
     {"", "ThresholdedRelu", ref_unary},
     {"", "Tile", ref_tile},
     {"", "TopK", ref_topk},
     {"", "Transpose", ref_transpose},
+    {"", "Trilu", ref_trilu},
     {"", "Unique", ref_unique},
     {"", "Unsqueeze", ref_unsqueeze},
     {"", "Where", ref_where},
@@ -267,6 +307,20 @@ int64_t ref_wrap(DType dtype, int64_t value)
                                   : (int64_t)(high >> drop);
 }
 
+bool ref_int_less(DType dtype, int64_t x, int64_t y)
+{
+    return dtype_is_signed(dtype) ? x < y : (uint64_t)x < (uint64_t)y;
+}
+
+int64_t ref_int_bound(DType dtype, bool highest)
+{
+    unsigned drop =
+        64 - 8 * (unsigned)dtype_size(dtype) + dtype_is_signed(dtype);
+    int64_t top = dtype == DT_BOOL ? 1 : (int64_t)(UINT64_MAX >> drop);
+
+    return highest ? top : dtype_is_signed(dtype) ? -top - 1 : 0;
+}
+
 void ref_store_ints(Array *array, const int64_t *values)
 {
     int64_t count = array_count(array);
@@ -311,6 +365,25 @@ void ref_broadcast_strides(const Array *array, int rank, int64_t *strides)
             strides[rank - array->rank + k] = stride;
         stride *= array->dims[k];
     }
+}
+
+RefLines ref_lines(const Array *x, int axis)
+{
+    RefLines l = {1, x->dims[axis], 1};
+
+    for (int i = 0; i < x->rank; i++)
+        if (i != axis)
+            *(i < axis ? &l.outer : &l.inner) *= x->dims[i];
+    return l;
+}
+
+bool ref_dtype(RefCall *call, const char *name, DType fallback, DType *dtype)
+{
+    const Attr *attr = attrs_find(call->attrs, name);
+
+    *dtype = attr ? ref_onnx_dtype(attr->i) : fallback;
+    return *dtype != DT_INVALID ||
+           ref_fail(call, "%s is no element type", name);
 }
 
 void ref_walk_next(RefWalk *w)

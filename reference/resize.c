@@ -14,11 +14,10 @@ typedef struct ResizeAxis {
 
 typedef enum ResizeMode { NEAREST, LINEAR, CUBIC } ResizeMode;
 
-/* At most four source elements and their weights. */
+/* Source elements and their weights. */
 typedef struct Taps {
-    int count;
-    int64_t at[4];
-    double weight[4];
+    int64_t count, *at;
+    double *weight;
     bool outside; /* the extrapolation value instead */
 } Taps;
 
@@ -89,26 +88,34 @@ static Taps find_taps(RefCall *call, const ResizeAxis *a, ResizeMode mode,
     if (strcmp(attrs_string(call->attrs, "coordinate_transformation_mode", ""),
                "tf_crop_and_resize") == 0)
         t.outside = at < 0 || at > (double)(a->in - 1);
+    /* A kernel as wide as an element of the result, so that every source
+     * element counts. */
+    double scale = 1, reach = mode == CUBIC ? 2 : 1;
+    if (attrs_int(call->attrs, "antialias", 0) && a->scale < 1)
+        scale = a->scale;
+    int64_t first = mode == NEAREST ? 0 : (int64_t)floor(-reach / scale) + 1;
+    t.count = mode == NEAREST ? 1 : 2 - 2 * first;
+    t.at = ARENA_ARRAY(call->scratch, int64_t, t.count);
+    t.weight = ARENA_ARRAY(call->scratch, double, t.count);
     if (mode == NEAREST) {
-        t.count = 1;
         t.at[0] = inside(round_nearest(call, at), a->in);
         t.weight[0] = 1;
         return t;
     }
-    t.count = mode == LINEAR ? 2 : 4;
-    for (int i = 0; i < t.count; i++) {
-        double place = base + i - (mode == LINEAR ? 0 : 1);
+    for (int64_t i = 0; i < t.count; i++) {
+        double place = base + (double)(i + first);
+        double distance = fabs(at - place) * scale;
         bool out = place < 0 || place > (double)(a->in - 1);
         /* Beyond the edge is the edge. */
         t.at[i] = inside(place, a->in);
-        t.weight[i] = mode == LINEAR ? 1 - fabs(at - place)
-                                     : cubic_weight(cubic_a, at - place);
+        t.weight[i] = mode == LINEAR ? fmax(0, 1 - distance)
+                                     : cubic_weight(cubic_a, distance);
         /* Its weight goes to the others in the division below. */
         if (exclude && out)
             t.weight[i] = 0;
         sum += t.weight[i];
     }
-    for (int i = 0; i < t.count; i++)
+    for (int64_t i = 0; i < t.count; i++)
         t.weight[i] /= sum;
     return t;
 }
@@ -125,7 +132,7 @@ static double *resize_axis(RefCall *call, const double *x, int64_t outer,
         for (int64_t i = 0; i < outer; i++)
             for (int64_t k = 0; k < inner; k++) {
                 double v = 0;
-                for (int n = 0; n < t.count && !t.outside; n++)
+                for (int64_t n = 0; n < t.count && !t.outside; n++)
                     v += t.weight[n] * x[(i * a->in + t.at[n]) * inner + k];
                 /* A weight of 1 must not turn infinity into NaN. */
                 if (t.count == 1)
@@ -206,8 +213,6 @@ bool ref_resize(RefCall *call)
 
     if (!ref_need(call, 1) || !read_axes(call, call->in[0], axes))
         return false;
-    if (attrs_int(call->attrs, "antialias", 0))
-        return ref_fail(call, "antialias is not supported");
     const Array *x = call->in[0];
     double *v = ref_doubles(call, x);
     memcpy(dims, x->dims, sizeof dims);

@@ -211,6 +211,22 @@ static History *find_history(Arena *arena, ReportData *data,
     return h;
 }
 
+/* Absent in kernel runs, which say so by what they hold. */
+static void read_requested(Arena *arena, const json_t *list, Run *run)
+{
+    size_t i;
+    json_t *item;
+    run->requested_count = json_is_array(list) ? 0 : -1;
+    run->requested =
+        ARENA_ARRAY(arena, const char *, json_array_size(list) + 1);
+    json_array_foreach(list, i, item)
+    {
+        if (json_is_string(item))
+            run->requested[run->requested_count++] =
+                arena_strdup(arena, json_string_value(item));
+    }
+}
+
 static void read_run(Reader *r, ReportData *data, const char *machine)
 {
     json_t *root = read_file(r, READ_SUMMARY);
@@ -228,6 +244,7 @@ static void read_run(Reader *r, ReportData *data, const char *machine)
                .dirty = read_bool(r, context, "context", "dirty"),
                .committed = read_time(r, context, "context", "commit_time"),
                .time = read_time(r, context, "context", "time")};
+    read_requested(r->arena, json_object_get(context, "requested"), &run);
     if (!*run.commit)
         run.commit = "unknown";
     if (!run.committed)
@@ -243,6 +260,14 @@ static void read_run(Reader *r, ReportData *data, const char *machine)
     read_cases(r, data, h, &run, cases);
     vec_push(r->arena, &h->runs, run);
     json_decref(root);
+}
+
+bool run_requested(const Run *run, const char *model)
+{
+    bool found = run->requested_count < 0;
+    for (int i = 0; i < run->requested_count && !found; i++)
+        found = !strcmp(run->requested[i], model);
+    return found;
 }
 
 static bool is_result_name(const char *name)

@@ -37,8 +37,11 @@ typedef struct Run {
     bool dirty;
     int64_t committed, time; /* seconds since 1970; 0: unknown */
     uint64_t machine;        /* hash of its fingerprint */
-    const Record **records;  /* by case; NULL: not in this run */
-    int record_count;        /* cases known when it was read */
+    /* Models that it was to measure; -1: it does not say, hence all. */
+    const char **requested;
+    int requested_count;
+    const Record **records; /* by case; NULL: not in this run */
+    int record_count;       /* cases known when it was read */
 } Run;
 
 /* Runs that compare with each other: one machine, configuration and suite,
@@ -69,6 +72,8 @@ const Record *data_record(const History *h, int run, int c);
 /* NAN for a metric of -1, a missing case or value. */
 double data_value(const History *h, int run, int c, int metric);
 bool record_is_ok(const Record *record);
+/* Whether a run was to measure the model at all. */
+bool run_requested(const Run *run, const char *model);
 /* The newest run; histories have at least one. */
 int history_newest(const History *h);
 

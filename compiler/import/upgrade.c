@@ -135,6 +135,23 @@ static bool drop_broadcast(Importer *in, Node *node)
     return true;
 }
 
+/* Before version 20 the axis was an attribute, 1 without one. */
+static bool move_dft_axis(Importer *in, Node *node)
+{
+    int64_t axis = attrs_int(&node->attrs, "axis", 1);
+    attrs_remove(&node->attrs, "axis");
+    set_operand(in, node, 2, "axis", array_ints(in->arena, &axis, 1));
+    return true;
+}
+
+/* Version 10 knew one way, without the half element. */
+static bool plain_rois(Importer *in, Node *node)
+{
+    attrs_set_string(in->arena, &node->attrs, "coordinate_transformation_mode",
+                     "output_half_pixel");
+    return true;
+}
+
 static bool default_axis(Importer *in, Node *node)
 {
     if (!attrs_find(&node->attrs, "axis"))
@@ -269,15 +286,135 @@ static bool spread_groups(Importer *in, Node *node)
     return true;
 }
 
+/* ---- broadcasting as it was before version 7 */
+
+/* A trailing axis of extent 1 for each of `count`. */
+static Tensor *add_trailing(Importer *in, Node *node, Tensor *x, int count)
+{
+    int64_t axes[MAX_RANK];
+    if (x->type.rank + count > MAX_RANK)
+        return NULL;
+    for (int i = 0; i < count; i++)
+        axes[i] = x->type.rank + i;
+    Tensor *list = graph_add_constant(
+        in->g, arena_printf(in->arena, "%s.axes", node->name),
+        array_ints(in->arena, axes, count));
+    Node *added = add_before(in, "Unsqueeze", node, "unsqueeze", x, list);
+    return added && op_infer(in->g, added) ? added->outputs.data[0] : NULL;
+}
+
+/* The second operand's axes stand from `axis` of the first on; without the
+ * attribute they are its last ones, as today. */
+static bool align_operand(Importer *in, Node *node)
+{
+    const Attr *attr = attrs_find(&node->attrs, "axis");
+    int64_t axis = attr && attr->kind == ATTR_INT ? attr->i : -1;
+    bool wanted = attr && attrs_int(&node->attrs, "broadcast", 0) != 0;
+    attrs_remove(&node->attrs, "axis");
+    attrs_remove(&node->attrs, "broadcast");
+    if (!wanted)
+        return true;
+    if (node->inputs.count != 2 || !node->inputs.data[0] ||
+        !node->inputs.data[1])
+        return fault(in, node, "must have two inputs");
+    Tensor *y = node->inputs.data[1];
+    int rank = node->inputs.data[0]->type.rank;
+    if (rank < 0 || y->type.rank < 0)
+        return fault(in, node,
+                     "broadcasts from an axis an operand whose rank "
+                     "is not known: convert the model to operator "
+                     "set 7 or later");
+    axis += axis < 0 ? rank : 0;
+    int64_t trailing = rank - axis - y->type.rank;
+    if (axis < 0 || trailing < 0)
+        return fault(in, node, "its attribute axis does not fit the ranks");
+    if (trailing)
+        y = add_trailing(in, node, y, (int)trailing);
+    if (!y)
+        return fault(in, node, "its second operand cannot be broadcast");
+    graph_set_input(in->g, node, 1, y);
+    return true;
+}
+
+/* A slope for each channel, or one for all. */
+static bool align_slope(Importer *in, Node *node)
+{
+    if (node->inputs.count != 2 || !node->inputs.data[0] ||
+        !node->inputs.data[1])
+        return fault(in, node, "must have two inputs");
+    Tensor *slope = node->inputs.data[1];
+    int rank = node->inputs.data[0]->type.rank;
+    if (slope->type.rank != 1 || !extent_is_const(slope->type.dims[0]) ||
+        slope->type.dims[0].value == 1 || rank < 3)
+        return true;
+    slope = add_trailing(in, node, slope, rank - 2);
+    if (!slope)
+        return fault(in, node, "its slope cannot be broadcast");
+    graph_set_input(in->g, node, 1, slope);
+    return true;
+}
+
+/* The type was a word. */
+static bool number_type(Importer *in, Node *node)
+{
+    static const char *const words[] = {
+        "UNDEFINED", "FLOAT",  "UINT8",  "INT8",   "UINT16",
+        "INT16",     "INT32",  "INT64",  "STRING", "BOOL",
+        "FLOAT16",   "DOUBLE", "UINT32", "UINT64"};
+    const Attr *attr = attrs_find(&node->attrs, "to");
+    if (!attr || attr->kind != ATTR_STRING)
+        return true;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strcmp(words[i], attr->s)) {
+            attrs_set_int(in->arena, &node->attrs, "to", (int64_t)i);
+            return true;
+        }
+    return fault(in, node, "its attribute to is no element type");
+}
+
+static bool move_shape(Importer *in, Node *node)
+{
+    move_ints(in, node, "shape", 1);
+    return true;
+}
+
+/* The order of a norm was a float. */
+static bool whole_power(Importer *in, Node *node)
+{
+    const Attr *attr = attrs_find(&node->attrs, "p");
+    if (!attr || attr->kind != ATTR_FLOAT)
+        return true;
+    if (!(attr->f >= 1 && attr->f <= 1000) ||
+        attr->f != (double)(int64_t)attr->f)
+        return fault(in, node, "p must be a whole number");
+    attrs_set_int(in->arena, &node->attrs, "p", (int64_t)attr->f);
+    return true;
+}
+
 static const Upgrade upgrades[] = {
+    {"Add", 7, align_operand},
+    {"And", 7, align_operand},
     {"BatchNormalization", 9, drop_spatial},
+    {"Cast", 6, number_type},
     {"Clip", 11, move_bounds},
     {"Concat", 4, default_axis},
+    {"DFT", 20, move_dft_axis},
+    {"Div", 7, align_operand},
     {"Dropout", 12, drop_ratio},
+    {"Equal", 7, align_operand},
     {"Gemm", 7, drop_broadcast},
+    {"GlobalLpPool", 2, whole_power},
+    {"Greater", 7, align_operand},
     {"GroupNormalization", 21, spread_groups},
+    {"Hardmax", 13, flatten_softmax},
+    {"Less", 7, align_operand},
     {"LogSoftmax", 13, flatten_softmax},
+    {"LpPool", 2, whole_power},
+    {"Mul", 7, align_operand},
+    {"Or", 7, align_operand},
+    {"PRelu", 7, align_slope},
     {"Pad", 11, move_pads},
+    {"Pow", 7, align_operand},
     {"ReduceL1", 18, move_axes},
     {"ReduceL2", 18, move_axes},
     {"ReduceLogSum", 18, move_axes},
@@ -288,14 +425,18 @@ static const Upgrade upgrades[] = {
     {"ReduceProd", 18, move_axes},
     {"ReduceSum", 13, move_axes},
     {"ReduceSumSquare", 18, move_axes},
+    {"Reshape", 5, move_shape},
     {"Resize", 11, resize_10},
+    {"RoiAlign", 16, plain_rois},
     {"Slice", 10, move_slice},
     {"Softmax", 13, flatten_softmax},
     {"Split", 13, move_split},
     {"Squeeze", 13, move_axes},
+    {"Sub", 7, align_operand},
     {"TopK", 10, move_k},
     {"Unsqueeze", 13, move_axes},
     {"Upsample", 1000, upsample},
+    {"Xor", 7, align_operand},
 };
 
 /* Before the lookup: the old names are not in the tables. */
@@ -313,6 +454,9 @@ const char *upgrade_name(const char *op, int64_t opset)
 
 bool upgrade_node(Importer *in, Node *node, const char *source_op)
 {
+    /* A hint of the first version, about memory. */
+    if (in->opset < 6)
+        attrs_remove(&node->attrs, "consumed_inputs");
     for (size_t i = 0; i < sizeof upgrades / sizeof *upgrades; i++) {
         const Upgrade *row = &upgrades[i];
         if (in->opset < row->before && strcmp(row->op, source_op) == 0)

@@ -64,6 +64,23 @@ static const Expr *scalar_thresholded_relu(Arena *a, const Node *node,
                        x);
 }
 
+/* Integers by way of double, which holds them up to 2^53. */
+static const Expr *scalar_shrink(Arena *a, const Node *node, const Expr *x)
+{
+    const Expr *v = dtype_is_float(x->dtype) ? x : expr_cast(a, DT_F64, x);
+    const Expr *lambd = param(a, node, "lambd", 0.5, v);
+    const Expr *bias = param(a, node, "bias", 0, v);
+    const Expr *zero = const_like(a, v, 0);
+    const Expr *low = expr_binary(a, EX_LT, v, expr_unary(a, EX_NEG, lambd));
+    const Expr *high = expr_binary(a, EX_LT, lambd, v);
+    const Expr *number = expr_binary(a, EX_EQ, v, v); /* not NaN */
+    const Expr *value =
+        expr_select(a, low, expr_add(a, v, bias),
+                    expr_select(a, high, expr_sub(a, v, bias),
+                                expr_select(a, number, zero, v)));
+    return expr_cast(a, x->dtype, value);
+}
+
 /* The difference loses digits near 0; ONNX's own formula does, too, and its
  * tolerance allows for it. */
 static const Expr *exp_minus_one(Arena *a, const Expr *x)
@@ -279,6 +296,8 @@ static void define_prelu(DefineContext *c)
 static const AttrSpec alpha_attrs[] = {{"alpha", ATTR_FLOAT, false}, {0}};
 static const AttrSpec line_attrs[] = {
     {"alpha", ATTR_FLOAT, false}, {"beta", ATTR_FLOAT, false}, {0}};
+static const AttrSpec shrink_attrs[] = {
+    {"bias", ATTR_FLOAT, false}, {"lambd", ATTR_FLOAT, false}, {0}};
 static const AttrSpec selu_attrs[] = {
     {"alpha", ATTR_FLOAT, false}, {"gamma", ATTR_FLOAT, false}, {0}};
 static const AttrSpec gelu_attrs[] = {{"approximate", ATTR_STRING, false},
@@ -302,6 +321,7 @@ ROW(relu, "Relu", TYPES_SIGNED, NULL, infer_activation, 14);
 ROW(leaky_relu, "LeakyRelu", TYPES_FLOAT, alpha_attrs, infer_activation, 16);
 ROW(thresholded_relu, "ThresholdedRelu", TYPES_FLOAT, alpha_attrs,
     infer_activation, 10);
+ROW(shrink, "Shrink", TYPES_NUMBER, shrink_attrs, infer_activation, 9);
 ROW(elu, "Elu", TYPES_FLOAT, alpha_attrs, infer_activation, 6);
 ROW(selu, "Selu", TYPES_FLOAT, selu_attrs, infer_activation, 6);
 ROW(celu, "Celu", TYPES_FLOAT, alpha_attrs, infer_activation, 12);
@@ -339,6 +359,7 @@ static const Op op_prelu = {.name = "PRelu",
 const Op *const ops_activation[] = {&row_relu.op,
                                     &row_leaky_relu.op,
                                     &row_thresholded_relu.op,
+                                    &row_shrink.op,
                                     &row_elu.op,
                                     &row_selu.op,
                                     &row_celu.op,

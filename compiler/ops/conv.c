@@ -1,12 +1,12 @@
 /* Convolutions. The sum is one reduction stage over channel and kernel
  * axes; the bias is a stage of its own, so that whatever follows a
  * convolution is elementwise. */
-#include "ops/rules.h"
+#include "ops/product.h"
 
 /* group first: it is a divisor below. */
-static bool check_channels(InferContext *c, int64_t group)
+static bool check_channels(InferContext *c, int weight, int64_t group)
 {
-    const TensorType *x = infer_input(c, 0), *w = infer_input(c, 1);
+    const TensorType *x = infer_input(c, 0), *w = infer_input(c, weight);
     int64_t in = extent_known(x->dims[1]), out = extent_known(w->dims[0]);
     int64_t each = extent_known(w->dims[1]);
     if (group < 1)
@@ -44,9 +44,9 @@ static bool check_bias(InferContext *c, Extent channels)
 
 /* The kernel's extents come from the weight; kernel_shape may repeat them.
  */
-static bool read_kernel(InferContext *c, Window *window)
+static bool read_kernel(InferContext *c, int weight, Window *window)
 {
-    const TensorType *w = infer_input(c, 1);
+    const TensorType *w = infer_input(c, weight);
     int64_t stated[MAX_RANK];
     if (!infer_ints(c, "kernel_shape", window->rank, 1, 1, stated))
         return false;
@@ -66,35 +66,42 @@ static bool read_kernel(InferContext *c, Window *window)
 }
 
 /* N, C and at least one spatial axis. */
-static bool check_operands(InferContext *c, Window *window)
+static bool check_ranks(InferContext *c, int weight, Window *window)
 {
-    if (!infer_types(c, 0, TYPES_FLOAT) || !infer_same_dtype(c, 0, 1) ||
-        !infer_rank(c, 0, 3, MAX_RANK))
+    if (!infer_rank(c, 0, 3, MAX_RANK))
         return false;
     int rank = infer_input(c, 0)->rank;
-    if (infer_input(c, 1)->rank != rank)
+    if (infer_input(c, weight)->rank != rank)
         return infer_error(c, "the input has rank %d, its weight rank %d",
-                           rank, infer_input(c, 1)->rank);
+                           rank, infer_input(c, weight)->rank);
     window->rank = rank - 2;
     return true;
 }
 
 /* x is [N, C, spatial...], w is [O, C / group, kernel...]. */
-static bool infer_conv(InferContext *c)
+bool conv_extents(InferContext *c, int weight, Extent *dims)
 {
     Window window = {0};
-    if (!check_operands(c, &window))
+    if (!check_ranks(c, weight, &window) ||
+        !check_channels(c, weight, attrs_int(&c->node->attrs, "group", 1)) ||
+        !read_kernel(c, weight, &window))
         return false;
-    const TensorType *x = infer_input(c, 0), *w = infer_input(c, 1);
-    int64_t group = attrs_int(&c->node->attrs, "group", 1);
-    Extent dims[MAX_RANK] = {x->dims[0], w->dims[0]};
-    if (!check_channels(c, group) || !read_kernel(c, &window) ||
-        !check_bias(c, w->dims[0]))
-        return false;
+    const TensorType *x = infer_input(c, 0);
+    dims[0] = x->dims[0];
+    dims[1] = infer_input(c, weight)->dims[0];
     for (int i = 0; i < window.rank; i++)
         if (!infer_window_extent(c, &window, i, x->dims[2 + i], &dims[2 + i]))
             return false;
-    return infer_set_checked(c, 0, x->dtype, x->rank, dims);
+    return true;
+}
+
+static bool infer_conv(InferContext *c)
+{
+    const TensorType *x = infer_input(c, 0);
+    Extent dims[MAX_RANK];
+    return infer_types(c, 0, TYPES_FLOAT) && infer_same_dtype(c, 0, 1) &&
+           conv_extents(c, 1, dims) && check_bias(c, dims[1]) &&
+           infer_set_checked(c, 0, x->dtype, x->rank, dims);
 }
 
 /* The usual names; schedules look for them in no way, people do. */
@@ -132,45 +139,51 @@ static const Expr *read_input(StageBuilder *b, const Buffer *x, bool padded,
                   : expr_read(b->arena, x, index);
 }
 
-/* sum over c, kh, kw of x[n, c, h * stride + kh * dilation - pad, ..] times
- * w[o, c, kh, ..], in that order, which is the order of the weights in
- * memory. */
-static void define_conv(DefineContext *c)
+/* x[n, c, h * stride + kh * dilation - pad, ..] and w[o, c, kh, ..], the axes
+ * in the order of the weights in memory. */
+ConvPlaces conv_places(StageBuilder *b, const Node *node, const Buffer *x,
+                       const Buffer *w)
 {
-    const Buffer *x = c->in[0], *w = c->in[1];
-    Buffer *sum = sum_buffer(c, "conv");
-    int64_t group = attrs_int(&c->node->attrs, "group", 1);
+    Arena *a = b->arena;
+    int64_t group = attrs_int(&node->attrs, "group", 1);
     int64_t each = w->dims[1], per_group = w->dims[0] / group;
-    Window window = window_of(c->node, x->rank - 2, &w->dims[2], &x->dims[2]);
-    StageBuilder b;
-    stage_begin(&b, c->def, sum);
-    Arena *a = b.arena;
-    const Expr *in[MAX_RANK] = {b.index[0]}, *weight[MAX_RANK] = {b.index[1]};
+    Window window = window_of(node, x->rank - 2, &w->dims[2], &x->dims[2]);
+    ConvPlaces at = {.in = {b->index[0]}, .weight = {b->index[1]}};
     if (group > 1 && each == 1 && per_group == 1) {
-        in[1] = b.index[1]; /* depthwise: no sum over channels */
-        weight[1] = expr_int(a, 0);
+        at.in[1] = b->index[1]; /* depthwise: no sum over channels */
+        at.weight[1] = expr_int(a, 0);
     } else {
-        weight[1] = stage_reduce(&b, each, "c");
-        in[1] = weight[1];
+        at.weight[1] = stage_reduce(b, each, "c");
+        at.in[1] = at.weight[1];
         if (group > 1) {
             const Expr *which =
-                expr_div(a, b.index[1], expr_int(a, per_group));
-            in[1] = expr_add(a, expr_mul_int(a, which, each), weight[1]);
+                expr_div(a, b->index[1], expr_int(a, per_group));
+            at.in[1] = expr_add(a, expr_mul_int(a, which, each), at.weight[1]);
         }
     }
     for (int i = 0; i < window.rank; i++) {
         const Expr *k =
-            stage_reduce(&b, window.kernel[i], kernel_axis(window.rank, i));
-        const Expr *at =
-            expr_add(a, expr_mul_int(a, b.index[2 + i], window.stride[i]),
+            stage_reduce(b, window.kernel[i], kernel_axis(window.rank, i));
+        const Expr *place =
+            expr_add(a, expr_mul_int(a, b->index[2 + i], window.stride[i]),
                      expr_mul_int(a, k, window.dilation[i]));
-        in[2 + i] = expr_add_int(a, at, -window.lo[i]);
-        weight[2 + i] = k;
+        at.in[2 + i] = expr_add_int(a, place, -window.lo[i]);
+        at.weight[2 + i] = k;
     }
-    bool padded = window_is_padded(&window, x, sum);
-    stage_end_reduce(
-        &b, "sum",
-        expr_mul(a, read_input(&b, x, padded, in), expr_read(a, w, weight)));
+    at.padded = window_is_padded(&window, x, b->stage->out[0]);
+    return at;
+}
+
+static void define_conv(DefineContext *c)
+{
+    const Buffer *x = c->in[0], *w = c->in[1];
+    Buffer *sum = sum_buffer(c, "conv");
+    StageBuilder b;
+    stage_begin(&b, c->def, sum);
+    ConvPlaces at = conv_places(&b, c->node, x, w);
+    stage_end_reduce(&b, "sum",
+                     expr_mul(b.arena, read_input(&b, x, at.padded, at.in),
+                              expr_read(b.arena, w, at.weight)));
     add_bias(c, sum);
 }
 
@@ -210,7 +223,8 @@ static bool infer_conv_transpose(InferContext *c)
 {
     Window window = {0};
     int64_t in[MAX_RANK], out[MAX_RANK], list[MAX_RANK];
-    if (!check_operands(c, &window))
+    if (!infer_types(c, 0, TYPES_FLOAT) || !infer_same_dtype(c, 0, 1) ||
+        !check_ranks(c, 1, &window))
         return false;
     const TensorType *x = infer_input(c, 0), *w = infer_input(c, 1);
     int64_t group = attrs_int(&c->node->attrs, "group", 1);
@@ -228,7 +242,7 @@ static bool infer_conv_transpose(InferContext *c)
     Extent dims[MAX_RANK] = {
         x->dims[0],
         extent_mul(c->graph->arena, w->dims[1], extent_const(group))};
-    if (!read_kernel(c, &window) || !check_bias(c, dims[1]) ||
+    if (!read_kernel(c, 1, &window) || !check_bias(c, dims[1]) ||
         !infer_ints(c, "output_padding", window.rank, 0, 0, list) ||
         !infer_ints(c, "output_shape", window.rank, 0, 0, list))
         return false;

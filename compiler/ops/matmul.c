@@ -1,6 +1,6 @@
 /* Matrix products. The sum is one reduction stage over "k"; scaling and
  * the third operand of Gemm follow in an elementwise stage. */
-#include "ops/rules.h"
+#include "ops/product.h"
 
 /* A named extent is checked when it is bound. */
 static bool check_inner(InferContext *c, Extent a, Extent b)
@@ -17,13 +17,15 @@ static bool check_inner(InferContext *c, Extent a, Extent b)
     return false;
 }
 
-/* NumPy's matmul: vectors count as a row on the left, as a column on the
- * right, and leading axes broadcast. */
-static bool matmul_dims(InferContext *c, int *rank, Extent *dims)
+/* Vectors count as a row on the left, as a column on the right, and leading
+ * axes broadcast. */
+bool matmul_extents(InferContext *c, int left, int right, int *rank,
+                    Extent *dims)
 {
-    if (!infer_rank(c, 0, 1, MAX_RANK) || !infer_rank(c, 1, 1, MAX_RANK))
+    if (!infer_rank(c, left, 1, MAX_RANK) ||
+        !infer_rank(c, right, 1, MAX_RANK))
         return false;
-    const TensorType *x = infer_input(c, 0), *y = infer_input(c, 1);
+    const TensorType *x = infer_input(c, left), *y = infer_input(c, right);
     int batch_x = x->rank > 2 ? x->rank - 2 : 0;
     int batch_y = y->rank > 2 ? y->rank - 2 : 0;
     int batch = batch_x > batch_y ? batch_x : batch_y;
@@ -51,98 +53,46 @@ static bool infer_matmul(InferContext *c)
     Extent dims[MAX_RANK];
     int rank;
     if (!infer_types(c, 0, TYPES_NUMBER) || !infer_same_dtype(c, 0, 1) ||
-        !matmul_dims(c, &rank, dims))
+        !matmul_extents(c, 0, 1, &rank, dims))
         return false;
     return infer_set_checked(c, 0, infer_input(c, 0)->dtype, rank, dims);
 }
 
-/* The operands' elements for the product stage being built over `out`. */
-static void matmul_operands(StageBuilder *b, const Buffer *x, const Buffer *y,
-                            const Expr **left, const Expr **right)
+MatmulPlaces matmul_places(const StageBuilder *b, const Buffer *x,
+                           const Buffer *y, const Expr *k)
 {
-    Arena *a = b->arena;
+    MatmulPlaces at;
     int rank = b->stage->axis_count;
     int batch = rank - (x->rank > 1) - (y->rank > 1);
-    const Expr *at_x[MAX_RANK], *at_y[MAX_RANK];
-    const Expr *k = stage_reduce(b, x->dims[x->rank - 1], "k");
     for (int i = 0; i < x->rank - 2; i++)
-        at_x[i] = x->dims[i] == 1 ? expr_int(a, 0)
-                                  : b->index[batch - (x->rank - 2) + i];
+        at.left[i] = x->dims[i] == 1 ? expr_int(b->arena, 0)
+                                     : b->index[batch - (x->rank - 2) + i];
     for (int i = 0; i < y->rank - 2; i++)
-        at_y[i] = y->dims[i] == 1 ? expr_int(a, 0)
-                                  : b->index[batch - (y->rank - 2) + i];
+        at.right[i] = y->dims[i] == 1 ? expr_int(b->arena, 0)
+                                      : b->index[batch - (y->rank - 2) + i];
     if (x->rank > 1)
-        at_x[x->rank - 2] = b->index[batch];
-    at_x[x->rank - 1] = k;
+        at.left[x->rank - 2] = b->index[batch];
+    at.left[x->rank - 1] = k;
     if (y->rank > 1) {
-        at_y[y->rank - 2] = k;
-        at_y[y->rank - 1] = b->index[rank - 1];
+        at.right[y->rank - 2] = k;
+        at.right[y->rank - 1] = b->index[rank - 1];
     } else {
-        at_y[0] = k;
+        at.right[0] = k;
     }
-    *left = expr_read(a, x, at_x);
-    *right = expr_read(a, y, at_y);
+    return at;
 }
 
 /* One stage: the template sees the product alone. */
 static void define_matmul(DefineContext *c)
 {
-    const Expr *left, *right;
+    const Buffer *x = c->in[0], *y = c->in[1];
     StageBuilder b;
     stage_begin(&b, c->def, c->out[0]);
-    matmul_operands(&b, c->in[0], c->in[1], &left, &right);
-    stage_end_reduce(&b, "sum", expr_mul(b.arena, left, right));
-}
-
-/* ---- MatMulInteger: bytes with zero points, summed in 32 bits */
-
-/* Signs may be mixed: products of bytes are exact in 32 bits. */
-static bool infer_matmul_integer(InferContext *c)
-{
-    const unsigned bytes = 1 << DT_I8 | 1 << DT_U8;
-    Extent dims[MAX_RANK];
-    int rank;
-    if (!infer_types(c, 0, bytes) || !infer_types(c, 1, bytes) ||
-        !matmul_dims(c, &rank, dims))
-        return false;
-    for (int i = 2; i <= 3; i++) {
-        if (!node_has_input(c->node, i))
-            continue;
-        if (!infer_same_dtype(c, i - 2, i))
-            return false;
-        if (type_count(infer_input(c, i)) != 1)
-            return infer_error(c,
-                               "its zero point %s must be a scalar; one "
-                               "a row is not supported",
-                               c->node->inputs.data[i]->name);
-    }
-    return infer_set_checked(c, 0, DT_I32, rank, dims);
-}
-
-/* Before the product; that the zero points' terms can be moved out of the sum
- * is a matter of schedules. */
-static const Expr *subtract_zero(StageBuilder *b, DefineContext *c,
-                                 const Expr *value, int index)
-{
-    const Expr *zeros[MAX_RANK];
-    value = expr_cast(b->arena, DT_I32, value);
-    if (!node_has_input(c->node, index))
-        return value;
-    for (int i = 0; i < c->in[index]->rank; i++)
-        zeros[i] = expr_int(b->arena, 0);
-    const Expr *zero = expr_read(b->arena, c->in[index], zeros);
-    return expr_sub(b->arena, value, expr_cast(b->arena, DT_I32, zero));
-}
-
-static void define_matmul_integer(DefineContext *c)
-{
-    const Expr *left, *right;
-    StageBuilder b;
-    stage_begin(&b, c->def, c->out[0]);
-    matmul_operands(&b, c->in[0], c->in[1], &left, &right);
-    left = subtract_zero(&b, c, left, 2);
-    right = subtract_zero(&b, c, right, 3);
-    stage_end_reduce(&b, "sum", expr_mul(b.arena, left, right));
+    const Expr *k = stage_reduce(&b, x->dims[x->rank - 1], "k");
+    MatmulPlaces at = matmul_places(&b, x, y, k);
+    stage_end_reduce(&b, "sum",
+                     expr_mul(b.arena, expr_read(b.arena, x, at.left),
+                              expr_read(b.arena, y, at.right)));
 }
 
 /* ---- Gemm: alpha * op(A) * op(B) + beta * C */
@@ -242,17 +192,6 @@ static const Op op_matmul = {.name = "MatMul",
                              .channel_axis = -1,
                              .output_channel_axis = -1,
                              .since = 13};
-static const Op op_matmul_integer = {.name = "MatMulInteger",
-                                     .domain = "",
-                                     .min_inputs = 2,
-                                     .max_inputs = 4,
-                                     .min_outputs = 1,
-                                     .max_outputs = 1,
-                                     .traits = OP_ANCHOR | OP_REDUCTION |
-                                               OP_RUNTIME_EXTENTS,
-                                     .infer = infer_matmul_integer,
-                                     .define = define_matmul_integer,
-                                     .since = 10};
 /* Not OP_LINEAR_WEIGHTS: the channel axis of the weights depends on transB,
  * and beta scales the third operand. */
 static const Op op_gemm = {.name = "Gemm",
@@ -268,5 +207,4 @@ static const Op op_gemm = {.name = "Gemm",
                            .define = define_gemm,
                            .since = 13};
 
-const Op *const ops_matmul[] = {&op_matmul, &op_matmul_integer, &op_gemm,
-                                NULL};
+const Op *const ops_matmul[] = {&op_matmul, &op_gemm, NULL};

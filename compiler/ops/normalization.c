@@ -13,24 +13,30 @@ static double epsilon_of(const Node *node)
 
 /* ---- BatchNormalization */
 
-/* Training mode computes statistics and changes them: refused, not
- * approximated. */
+static bool is_training(const Node *node)
+{
+    return attrs_int(&node->attrs, "training_mode", 0) != 0;
+}
+
+/* In training mode the statistics are those of the data, and new running
+ * ones are results. Operands may be of another float type than x. */
 static bool infer_batchnorm(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0);
-    if (attrs_int(&c->node->attrs, "training_mode", 0) != 0)
-        return infer_error(c, "training_mode is 1; only inference is "
-                              "supported: export the model in evaluation "
-                              "mode (training_mode 0)");
-    if (c->node->outputs.count > 1)
+    int count = c->node->outputs.count;
+    if (count > (is_training(c->node) ? 3 : 1))
         return infer_error(c,
-                           "has %d outputs; running statistics are outputs "
-                           "of training mode only",
-                           c->node->outputs.count);
+                           "has %d outputs; running statistics, two, are "
+                           "outputs of training mode only",
+                           count);
     if (!infer_types(c, 0, TYPES_FLOAT) || !infer_rank(c, 0, 2, MAX_RANK))
         return false;
+    if (is_training(c->node) && !type_is_static(x))
+        return infer_error(c, "training_mode is 1: its extents must be "
+                              "constant");
     for (int i = 1; i <= 4; i++) {
-        if (!infer_same_dtype(c, 0, i) || !infer_rank(c, i, 1, 1))
+        if (!infer_types(c, i, TYPES_FLOAT) || !infer_rank(c, i, 1, 1) ||
+            !infer_same_dtype(c, i, i % 2 ? i + 1 : i - 1))
             return false;
         Extent length = infer_input(c, i)->dims[0];
         if (extent_is_const(length) && extent_is_const(x->dims[1]) &&
@@ -43,24 +49,86 @@ static bool infer_batchnorm(InferContext *c)
                                (long long)x->dims[1].value);
     }
     infer_set(c, 0, x->dtype, x->rank, x->dims);
+    for (int i = 1; i <= 2; i++)
+        infer_set(c, i, infer_input(c, 3)->dtype, 1, &x->dims[1]);
     return true;
+}
+
+/* A statistic of each channel of x: the mean, or with one that of squared
+ * distances from it. */
+static Buffer *channel_mean(DefineContext *c, const Buffer *mean, DType inner)
+{
+    const Buffer *x = c->in[0];
+    int64_t count = 1;
+    for (int i = 0; i < x->rank; i++)
+        count *= i == 1 ? 1 : x->dims[i];
+    DType wide = sum_dtype(inner, count);
+    Buffer *sum = define_temp(c, "sum", wide, 1, &x->dims[1]);
+    Buffer *result =
+        define_temp(c, mean ? "variance" : "mean", inner, 1, &x->dims[1]);
+    const Expr *index[MAX_RANK];
+    StageBuilder b;
+    stage_begin(&b, c->def, sum);
+    Arena *a = b.arena;
+    for (int i = 0; i < x->rank; i++)
+        index[i] = i == 1 ? b.index[0] : stage_reduce(&b, x->dims[i], "k");
+    const Expr *value = expr_cast(a, wide, expr_read(a, x, index));
+    if (mean) {
+        value = expr_sub(a, value, expr_cast(a, wide, read_same(&b, mean)));
+        value = expr_mul(a, value, value);
+    }
+    stage_end_reduce(&b, "sum", value);
+    stage_begin(&b, c->def, result);
+    value = read_same(&b, sum);
+    value = expr_div(a, value, const_like(a, value, (double)count));
+    stage_end(&b, expr_cast(a, inner, value));
+    return result;
+}
+
+/* running = running * momentum + statistic * (1 - momentum) */
+static void define_running(DefineContext *c, int output, const Buffer *found)
+{
+    double momentum =
+        (double)(float)attrs_float(&c->node->attrs, "momentum", 0.9);
+    StageBuilder b;
+    if (!c->out[output])
+        return;
+    stage_begin(&b, c->def, c->out[output]);
+    Arena *a = b.arena;
+    const Expr *fresh = read_same(&b, found);
+    const Expr *old = read_same(&b, c->in[2 + output]);
+    old = expr_mul(a, expr_cast(a, fresh->dtype, old),
+                   const_like(a, fresh, momentum));
+    fresh = expr_mul(a, fresh, const_like(a, fresh, 1 - momentum));
+    stage_end(&b,
+              expr_cast(a, c->out[output]->dtype, expr_add(a, old, fresh)));
 }
 
 /* For the levels that do not decompose: the formula as written. */
 static void define_batchnorm(DefineContext *c)
 {
+    const Buffer *param[5] = {NULL, c->in[1], c->in[2], c->in[3], c->in[4]};
+    DType inner = work_dtype(c->in[0]->dtype);
+    if (is_training(c->node)) {
+        param[3] = channel_mean(c, NULL, inner);
+        param[4] = channel_mean(c, param[3], inner);
+        define_running(c, 1, param[3]);
+        define_running(c, 2, param[4]);
+    }
     StageBuilder b;
     stage_begin(&b, c->def, c->out[0]);
     Arena *a = b.arena;
-    const Expr *x = read_same(&b, c->in[0]), *param[5] = {NULL};
+    const Expr *x = expr_cast(a, inner, read_same(&b, c->in[0]));
+    const Expr *value[5] = {NULL};
     for (int i = 1; i <= 4; i++)
-        param[i] = expr_read(a, c->in[i], &b.index[1]);
+        value[i] = expr_cast(a, inner, expr_read(a, param[i], &b.index[1]));
     const Expr *eps = const_like(a, x, epsilon_of(c->node));
-    const Expr *deviation = expr_unary(a, EX_SQRT, expr_add(a, param[4], eps));
-    const Expr *centred = expr_sub(a, x, param[3]);
+    const Expr *deviation = expr_unary(a, EX_SQRT, expr_add(a, value[4], eps));
+    const Expr *centred = expr_sub(a, x, value[3]);
     const Expr *scaled =
-        expr_mul(a, expr_div(a, centred, deviation), param[1]);
-    stage_end(&b, expr_add(a, scaled, param[2]));
+        expr_mul(a, expr_div(a, centred, deviation), value[1]);
+    stage_end(&b,
+              expr_cast(a, c->out[0]->dtype, expr_add(a, scaled, value[2])));
 }
 
 /* A node that stands for part of `node`: its sources, its place. */
@@ -85,17 +153,18 @@ static Node *add_part(Graph *g, const char *op, const char *suffix, Node *node,
 static bool decompose_batchnorm(Graph *g, Node *node)
 {
     const Array *param[5];
+    DType dtype = node->inputs.data[0]->type.dtype;
     for (int i = 1; i <= 4; i++) {
         param[i] = node->inputs.data[i]->value;
-        if (!param[i])
+        if (!param[i] || is_training(node))
             return false;
     }
     int rank = node->inputs.data[0]->type.rank;
     int64_t channels = param[1]->dims[0], dims[MAX_RANK];
     for (int i = 0; i < rank - 1; i++)
         dims[i] = i ? 1 : channels;
-    Array *scale = array_new(g->arena, param[1]->dtype, rank - 1, dims);
-    Array *shift = array_new(g->arena, param[1]->dtype, rank - 1, dims);
+    Array *scale = array_new(g->arena, dtype, rank - 1, dims);
+    Array *shift = array_new(g->arena, dtype, rank - 1, dims);
     for (int64_t i = 0; i < channels; i++) {
         double factor = array_get(param[1], i) /
                         sqrt(array_get(param[4], i) + epsilon_of(node));
@@ -167,28 +236,28 @@ static Moments add_moments(DefineContext *c, const Buffer *x, int first,
             elements = expr_mul(c->def->arena, elements,
                                 buffer_extent(c->def->arena, x, i));
     }
-    DType wide = sum_dtype(x->dtype, count);
+    DType inner = work_dtype(x->dtype), wide = sum_dtype(inner, count);
     const Expr *index[MAX_RANK];
     Moments m = {mean, inverse};
     StageBuilder b;
     if (centred) {
         Buffer *sum = define_temp(c, "sum", wide, x->rank, dims);
         if (!m.mean)
-            m.mean = define_temp(c, "mean", x->dtype, x->rank, dims);
+            m.mean = define_temp(c, "mean", inner, x->rank, dims);
         stage_begin(&b, c->def, sum);
         const Expr *value = read_reduced(&b, x, first, index);
         stage_end_reduce(&b, "sum", expr_cast(b.arena, wide, value));
         stage_begin(&b, c->def, m.mean);
         value = read_same(&b, sum);
         value = expr_div(b.arena, value, count_like(b.arena, value, elements));
-        stage_end(&b, expr_cast(b.arena, x->dtype, value));
+        stage_end(&b, expr_cast(b.arena, inner, value));
     }
     Buffer *squares = define_temp(c, "squares", wide, x->rank, dims);
     if (!m.inverse)
-        m.inverse = define_temp(c, "inverse", x->dtype, x->rank, dims);
+        m.inverse = define_temp(c, "inverse", inner, x->rank, dims);
     stage_begin(&b, c->def, squares);
     Arena *a = b.arena;
-    const Expr *value = read_reduced(&b, x, first, index);
+    const Expr *value = expr_cast(a, inner, read_reduced(&b, x, first, index));
     if (centred)
         value = expr_sub(a, value, read_statistic(&b, m.mean));
     value = expr_cast(a, wide, value);
@@ -199,7 +268,7 @@ static Moments add_moments(DefineContext *c, const Buffer *x, int first,
     value = expr_add(a, value, const_like(a, value, epsilon_of(c->node)));
     value =
         expr_div(a, const_like(a, value, 1), expr_unary(a, EX_SQRT, value));
-    stage_end(&b, expr_cast(a, x->dtype, value));
+    stage_end(&b, expr_cast(a, inner, value));
     return m;
 }
 
@@ -234,7 +303,7 @@ static bool infer_layernorm(InferContext *c)
     for (int i = 0; i < x->rank; i++)
         dims[i] = i < axis ? x->dims[i] : extent_const(1);
     for (int i = 1; i <= 2; i++)
-        infer_set(c, i, x->dtype, x->rank, dims);
+        infer_set(c, i, work_dtype(x->dtype), x->rank, dims);
     return true;
 }
 
@@ -253,14 +322,17 @@ static void define_over_axes(DefineContext *c, bool centred)
     StageBuilder b;
     stage_begin(&b, c->def, c->out[0]);
     Arena *a = b.arena;
-    const Expr *value = read_same(&b, x);
+    DType inner = work_dtype(x->dtype);
+    const Expr *value = expr_cast(a, inner, read_same(&b, x));
     if (centred)
         value = expr_sub(a, value, read_statistic(&b, m.mean));
     value = expr_mul(a, value, read_statistic(&b, m.inverse));
-    value = expr_mul(a, value, read_broadcast(&b, c->in[1]));
+    value =
+        expr_mul(a, value, expr_cast(a, inner, read_broadcast(&b, c->in[1])));
     if (node_has_input(c->node, 2))
-        value = expr_add(a, value, read_broadcast(&b, c->in[2]));
-    stage_end(&b, value);
+        value = expr_add(a, value,
+                         expr_cast(a, inner, read_broadcast(&b, c->in[2])));
+    stage_end(&b, expr_cast(a, x->dtype, value));
 }
 
 static void define_layernorm(DefineContext *c)
@@ -333,11 +405,16 @@ static void define_groupnorm(DefineContext *c)
     const Expr *at[4] = {b.index[0],
                          expr_div(a, b.index[1], expr_int(a, each)),
                          expr_int(a, 0), expr_int(a, 0)};
+    const Expr *param[3] = {NULL};
+    for (int i = 1; i <= 2; i++)
+        param[i] =
+            expr_cast(a, m.mean->dtype, expr_read(a, c->in[i], &b.index[1]));
     const Expr *value =
-        expr_sub(a, read_same(&b, x), expr_read(a, m.mean, at));
+        expr_sub(a, expr_cast(a, m.mean->dtype, read_same(&b, x)),
+                 expr_read(a, m.mean, at));
     value = expr_mul(a, value, expr_read(a, m.inverse, at));
-    value = expr_mul(a, value, expr_read(a, c->in[1], &b.index[1]));
-    stage_end(&b, expr_add(a, value, expr_read(a, c->in[2], &b.index[1])));
+    value = expr_add(a, expr_mul(a, value, param[1]), param[2]);
+    stage_end(&b, expr_cast(a, x->dtype, value));
 }
 
 /* ---- LRN: x / (bias + alpha / size * sum of squares nearby)^beta */

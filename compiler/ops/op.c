@@ -11,7 +11,19 @@
 /* One table a family; a user's own tables go in front of these. */
 #define TABLE(name, family, following)                                        \
     static const OpTable name = {family, following}
-TABLE(table_trigonometry, ops_trigonometry, NULL);
+TABLE(table_qlinear, ops_qlinear, NULL);
+TABLE(table_rotary, ops_rotary, &table_qlinear);
+TABLE(table_attention, ops_attention, &table_rotary);
+TABLE(table_deform, ops_deform, &table_attention);
+TABLE(table_sample, ops_sample, &table_deform);
+TABLE(table_spectral, ops_spectral, &table_sample);
+TABLE(table_norm, ops_norm, &table_spectral);
+TABLE(table_unpool, ops_unpool, &table_norm);
+TABLE(table_linear, ops_linear, &table_unpool);
+TABLE(table_bitwise, ops_bitwise, &table_linear);
+TABLE(table_position, ops_position, &table_bitwise);
+TABLE(table_scatter, ops_scatter, &table_position);
+TABLE(table_trigonometry, ops_trigonometry, &table_scatter);
 TABLE(table_control, ops_control, &table_trigonometry);
 TABLE(table_unique, ops_unique, &table_control);
 TABLE(table_nms, ops_nms, &table_unique);

@@ -41,11 +41,13 @@ static bool infer_pool(InferContext *c, unsigned types, DType second)
     return infer_set_checked(c, 0, x->dtype, x->rank, dims);
 }
 
-/* storage_order 1 would count the indices column by column. */
 static bool infer_max_pool(InferContext *c)
 {
-    if (attrs_int(&c->node->attrs, "storage_order", 0) != 0)
-        return infer_error(c, "storage_order 1 is not supported; use 0");
+    bool columns = attrs_int(&c->node->attrs, "storage_order", 0) != 0;
+    if (columns && c->node->outputs.count > 1 &&
+        !type_is_static(infer_input(c, 0)))
+        return infer_error(c, "storage_order 1 needs constant extents; fix "
+                              "them with --dim NAME=VALUE");
     return infer_pool(c, TYPES_FLOAT | 1 << DT_I8 | 1 << DT_U8, DT_I64);
 }
 
@@ -86,9 +88,35 @@ static Window pool_window(const DefineContext *c)
     return window_of(c->node, x->rank - 2, kernel, &x->dims[2]);
 }
 
-static bool has_output(const Node *node, int index)
+/* The position of an element in the whole tensor; -1 for padding, so that it
+ * never counts as one. */
+static const Expr *position_of(Arena *a, const Buffer *x, bool padded,
+                               const Expr *const *index)
 {
-    return index < node->outputs.count && node->outputs.data[index];
+    const Expr *flat = expr_int(a, 0);
+    for (int i = 0; i < x->rank; i++)
+        flat =
+            expr_add(a, expr_mul(a, flat, buffer_extent(a, x, i)), index[i]);
+    const Expr *inside = expr_const_int(a, DT_BOOL, 1);
+    for (int i = 2; i < x->rank && padded; i++)
+        inside = expr_and(
+            a, inside,
+            expr_and(a, expr_binary(a, EX_LE, expr_int(a, 0), index[i]),
+                     expr_binary(a, EX_LT, index[i], buffer_extent(a, x, i))));
+    return expr_select(a, inside, flat, expr_int(a, -1));
+}
+
+/* storage_order 1 counts the elements of a plane with the first axis
+ * innermost. */
+static const Expr *by_column(Arena *a, const Buffer *x, const Expr *flat)
+{
+    const Expr *index[MAX_RANK], *column = expr_int(a, 0);
+    unflatten_index(a, flat, x->rank, x->dims, index);
+    for (int i = x->rank - 1; i >= 2; i--)
+        column = expr_add(a, expr_mul_int(a, column, x->dims[i]), index[i]);
+    for (int i = 2; i < x->rank; i++)
+        index[i] = expr_int(a, 0);
+    return expr_add(a, flatten_index(a, x->rank, x->dims, index), column);
 }
 
 /* With indices it is the same reduction over pairs; the first of equal values
@@ -98,6 +126,7 @@ static void define_max_pool(DefineContext *c)
     const Buffer *x = c->in[0];
     Window w = pool_window(c);
     const Expr *index[MAX_RANK];
+    bool columns = attrs_int(&c->node->attrs, "storage_order", 0) != 0;
     StageBuilder b;
     stage_begin(&b, c->def, c->out[0]);
     Arena *a = b.arena;
@@ -106,18 +135,72 @@ static void define_max_pool(DefineContext *c)
     const Expr *value =
         padded ? expr_read_padded(a, x, index, lowest_of(a, x->dtype))
                : expr_read(a, x, index);
-    if (!has_output(c->node, 1)) {
+    if (!c->out[1]) {
         stage_end_reduce(&b, "max", value);
         return;
     }
     /* The second output counts positions through the whole tensor. */
     Buffer *out[2] = {c->out[0], c->out[1]};
-    const Expr *flat = expr_int(a, 0);
-    for (int i = 0; i < x->rank; i++)
-        flat =
-            expr_add(a, expr_mul(a, flat, buffer_extent(a, x, i)), index[i]);
-    const Expr *values[2] = {value, flat};
+    if (columns)
+        out[1] = define_temp_like(c, "row_position", c->out[1]);
+    const Expr *values[2] = {value, position_of(a, x, padded, index)};
     stage_end_tuple(&b, reducer_arg(a, x->dtype, true, false), out, values);
+    if (!columns)
+        return;
+    stage_begin(&b, c->def, c->out[1]);
+    stage_end(&b, by_column(a, x, read_same(&b, out[1])));
+}
+
+/* ---- norms of windows */
+
+/* |x|^p summed, and the root of that. */
+static const Expr *power_of(Arena *a, const Expr *x, int64_t p)
+{
+    x = expr_unary(a, EX_ABS, x);
+    return p == 1   ? x
+           : p == 2 ? expr_mul(a, x, x)
+                    : expr_binary(a, EX_POW, x, const_like(a, x, (double)p));
+}
+
+static const Expr *root_of(Arena *a, const Expr *x, int64_t p)
+{
+    return p == 1 ? x
+           : p == 2
+               ? expr_unary(a, EX_SQRT, x)
+               : expr_binary(a, EX_POW, x, const_like(a, x, 1.0 / (double)p));
+}
+
+static bool check_power(InferContext *c)
+{
+    int64_t p = attrs_int(&c->node->attrs, "p", 2);
+    return p >= 1 ||
+           infer_error(c, "p is %lld, it must be at least 1", (long long)p);
+}
+
+static bool infer_lp_pool(InferContext *c)
+{
+    return check_power(c) && infer_pool(c, TYPES_FLOAT, DT_INVALID);
+}
+
+/* Padding is zero and adds nothing. */
+static void define_lp_pool(DefineContext *c)
+{
+    const Buffer *x = c->in[0], *out = c->out[0];
+    Window w = pool_window(c);
+    int64_t p = attrs_int(&c->node->attrs, "p", 2);
+    Buffer *sum = define_temp_like(c, "sum", out);
+    const Expr *index[MAX_RANK];
+    StageBuilder b;
+    stage_begin(&b, c->def, sum);
+    Arena *a = b.arena;
+    window_indices(&b, &w, index);
+    bool padded = window_is_padded(&w, x, out);
+    const Expr *value =
+        padded ? expr_read_padded(a, x, index, expr_const(a, x->dtype, 0))
+               : expr_read(a, x, index);
+    stage_end_reduce(&b, "sum", power_of(a, value, p));
+    stage_begin(&b, c->def, c->out[0]);
+    stage_end(&b, root_of(a, read_same(&b, sum), p));
 }
 
 /* Cells of the window of output position `out` on one axis that lie in
@@ -248,6 +331,24 @@ static void define_global_average_pool(DefineContext *c)
     stage_end(&b, expr_cast(b.arena, x->dtype, total));
 }
 
+static bool infer_global_lp(InferContext *c)
+{
+    return check_power(c) && infer_global(c);
+}
+
+static void define_global_lp_pool(DefineContext *c)
+{
+    const Buffer *out = c->out[0];
+    int64_t p = attrs_int(&c->node->attrs, "p", 2);
+    Buffer *sum = define_temp_like(c, "sum", out);
+    StageBuilder b;
+    stage_begin(&b, c->def, sum);
+    stage_end_reduce(&b, "sum",
+                     power_of(b.arena, read_plane(&b, c->in[0]), p));
+    stage_begin(&b, c->def, c->out[0]);
+    stage_end(&b, root_of(b.arena, read_same(&b, sum), p));
+}
+
 static const AttrSpec max_attrs[] = {
     {"auto_pad", ATTR_STRING, false}, {"ceil_mode", ATTR_INT, false},
     {"dilations", ATTR_INTS, false},  {"kernel_shape", ATTR_INTS, true},
@@ -258,6 +359,13 @@ static const AttrSpec average_attrs[] = {
     {"count_include_pad", ATTR_INT, false}, {"dilations", ATTR_INTS, false},
     {"kernel_shape", ATTR_INTS, true},      {"pads", ATTR_INTS, false},
     {"strides", ATTR_INTS, false},          {0}};
+
+static const AttrSpec lp_attrs[] = {
+    {"auto_pad", ATTR_STRING, false}, {"ceil_mode", ATTR_INT, false},
+    {"dilations", ATTR_INTS, false},  {"kernel_shape", ATTR_INTS, true},
+    {"p", ATTR_INT, false},           {"pads", ATTR_INTS, false},
+    {"strides", ATTR_INTS, false},    {0}};
+static const AttrSpec power_attrs[] = {{"p", ATTR_INT, false}, {0}};
 
 static const Op op_max_pool = {.name = "MaxPool",
                                .domain = "",
@@ -304,6 +412,34 @@ static const Op op_global_average_pool = {.name = "GlobalAveragePool",
                                           .define = define_global_average_pool,
                                           .since = 1};
 
-const Op *const ops_pool[] = {&op_max_pool, &op_average_pool,
-                              &op_global_max_pool, &op_global_average_pool,
+static const Op op_lp_pool = {.name = "LpPool",
+                              .domain = "",
+                              .min_inputs = 1,
+                              .max_inputs = 1,
+                              .min_outputs = 1,
+                              .max_outputs = 1,
+                              .traits = OP_REDUCTION | OP_RUNTIME_EXTENTS,
+                              .attrs = lp_attrs,
+                              .infer = infer_lp_pool,
+                              .define = define_lp_pool,
+                              .since = 18};
+static const Op op_global_lp_pool = {.name = "GlobalLpPool",
+                                     .domain = "",
+                                     .min_inputs = 1,
+                                     .max_inputs = 1,
+                                     .min_outputs = 1,
+                                     .max_outputs = 1,
+                                     .traits =
+                                         OP_REDUCTION | OP_RUNTIME_EXTENTS,
+                                     .attrs = power_attrs,
+                                     .infer = infer_global_lp,
+                                     .define = define_global_lp_pool,
+                                     .since = 2};
+
+const Op *const ops_pool[] = {&op_max_pool,
+                              &op_average_pool,
+                              &op_lp_pool,
+                              &op_global_max_pool,
+                              &op_global_average_pool,
+                              &op_global_lp_pool,
                               NULL};

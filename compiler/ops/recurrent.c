@@ -3,15 +3,11 @@
  * Sequences of a batch, and the directions, are independent: each is a task.
  * Its state and the gates before their activation lie in workspace. Where the
  * input's share of the gates was made beforehand, by one product over all
- * steps, a step is a product of the state with a transposed matrix, in columns
- * side by side, and an elementwise update. */
+ * steps, a step is a product of the state with a matrix that lies in the order
+ * of its use, block by block of columns, and an elementwise update. */
 #include <string.h>
 
 #include "ops/recurrent.h"
-
-/* Columns of the recurrent product that are summed in registers: several
- * vectors, so that sums do not wait for each other. */
-enum { BLOCK = 64 };
 
 typedef struct Task {
     LoopContext *c;
@@ -148,30 +144,28 @@ static void add_dot_products(const Task *t, int index, int64_t length,
     loop_end(c);
 }
 
-/* `count` columns from `at` on, in registers. */
-static void add_columns(const Task *t, const Buffer *from, const Expr *from_at,
-                        int first, int section, const Expr *at, int64_t count)
+/* Block `block` of all columns, in registers, to `at` in a section. */
+static void add_block(const Task *t, const Buffer *from, const Expr *from_at,
+                      const Expr *block, int section, const Expr *at)
 {
     LoopContext *c = t->c;
     Arena *a = t->a;
-    int64_t hidden = t->r->hidden, columns = t->r->gates * hidden;
-    const Expr *j = loop_for(c, LOOP_VECTOR, "j", count);
+    int64_t hidden = t->r->hidden, width = t->r->block;
+    int64_t blocks = t->r->gates * hidden / width;
+    const Expr *j = loop_for(c, LOOP_VECTOR, "j", width);
 
     loop_store(c, t->sum, j, gate(t, section, expr_add(a, at, j)));
     loop_end(c);
     const Expr *k = loop_for(c, LOOP_SERIAL, "k", hidden);
-    j = loop_for(c, LOOP_VECTOR, "j", count);
-    const Expr *column = expr_add_int(a, at, first * hidden);
-    const Expr *weight = operand(
-        t, RECURRENT_R,
-        expr_add(a, next(t, next(t, direction(t), hidden, k), columns, column),
-                 j));
+    j = loop_for(c, LOOP_VECTOR, "j", width);
+    const Expr *row = next(t, next(t, direction(t), blocks, block), hidden, k);
+    const Expr *weight = operand(t, RECURRENT_R, next(t, row, width, j));
     const Expr *x = loop_load(c, from, expr_add(a, from_at, k));
     loop_store(c, t->sum, j,
                expr_add(a, loop_load(c, t->sum, j), expr_mul(a, x, weight)));
     loop_end(c);
     loop_end(c);
-    j = loop_for(c, LOOP_VECTOR, "j", count);
+    j = loop_for(c, LOOP_VECTOR, "j", width);
     loop_store(c, t->gate, gate_at(t, section, expr_add(a, at, j)),
                loop_load(c, t->sum, j));
     loop_end(c);
@@ -191,13 +185,12 @@ static void add_recurrent(const Task *t, const Buffer *from,
                          section, columns);
         return;
     }
-    const Expr *block = loop_for(c, LOOP_SERIAL, "block", columns / BLOCK);
-    add_columns(t, from, from_at, first, section,
-                expr_mul_int(t->a, block, BLOCK), BLOCK);
+    int64_t width = t->r->block;
+    const Expr *block = loop_for(c, LOOP_SERIAL, "block", columns / width);
+    add_block(t, from, from_at,
+              expr_add_int(t->a, block, first * t->r->hidden / width), section,
+              expr_mul_int(t->a, block, width));
     loop_end(c);
-    if (columns % BLOCK)
-        add_columns(t, from, from_at, first, section,
-                    expr_int(t->a, columns / BLOCK * BLOCK), columns % BLOCK);
 }
 
 static const Expr *input_at(const Task *t)
@@ -448,7 +441,7 @@ void recurrent_program(LoopContext *c, CellKind kind, bool is_projected)
     if (kind == CELL_LSTM)
         t.cell = loop_workspace(c, "cell", t.work, tasks * r.hidden);
     t.gate = loop_workspace(c, "gate", t.work, tasks * sections * r.hidden);
-    t.sum = loop_local(c, "sum", t.work, is_projected ? BLOCK : 1);
+    t.sum = loop_local(c, "sum", t.work, is_projected ? r.block : 1);
     const Expr *task =
         loop_for(c, tasks > 1 ? LOOP_PARALLEL : LOOP_SERIAL, "task", tasks);
     const Expr *per = expr_int(a, r.batch);

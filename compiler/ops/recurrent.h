@@ -33,8 +33,11 @@ typedef struct Recurrent {
     int gates, functions; /* in W and R; activations a direction */
     int64_t steps, batch, input, hidden, directions;
     /* With the projection done, X holds W x of all gates and directions, W is
-     * left out, and R lies transposed: [direction, hidden, gate * hidden]. */
+     * left out, and R lies as the scan reads it: blocks of `block` columns of
+     * its transpose, [direction, gates * hidden / block, hidden, block]. No
+     * block has columns of two gates. */
     bool is_projected;
+    int64_t block;
     bool is_reverse; /* direction 0 */
     bool is_batch_first;
     bool couples_gates, resets_after; /* input_forget, linear_before_reset */

@@ -112,7 +112,8 @@ bool recurrent_read(const Node *node, CellKind kind, bool is_projected,
     r->steps = extent_known(x->dims[r->is_batch_first ? 1 : 0]);
     r->batch = extent_known(x->dims[r->is_batch_first ? 0 : 1]);
     r->input = extent_known(x->dims[2]);
-    r->hidden = extent_known(w->dims[is_projected ? 1 : 2]);
+    r->hidden = extent_known(w->dims[2]);
+    r->block = is_projected ? extent_known(w->dims[3]) : 0;
     return read_activations(node, r, error);
 }
 
@@ -163,9 +164,14 @@ static bool check_operands(InferContext *c, const Recurrent *r)
         return false;
     return check_operand(c, RECURRENT_W, "W", 3,
                          (int64_t[]){d, rows, r->input}) &&
-           check_operand(c, RECURRENT_R, "R", 3,
-                         r->is_projected ? (int64_t[]){d, h, rows}
-                                         : (int64_t[]){d, rows, h}) &&
+           check_operand(c, RECURRENT_R, "R", r->is_projected ? 4 : 3,
+                         r->is_projected
+                             ? (int64_t[]){d,
+                                           r->block > 0 && rows >= 0
+                                               ? rows / r->block
+                                               : -1,
+                                           h, r->block}
+                             : (int64_t[]){d, rows, h}) &&
            check_operand(c, RECURRENT_B, "B", 2,
                          (int64_t[]){d, rows < 0 ? -1 : 2 * rows}) &&
            check_operand(c, RECURRENT_LENGTHS, "sequence_lens", 1,
@@ -185,7 +191,8 @@ static bool infer_recurrent(InferContext *c, CellKind kind, bool is_projected)
 
     if (!infer_types(c, 0, TYPES_FLOAT) || !infer_rank(c, RECURRENT_X, 3, 3) ||
         (!is_projected && !infer_rank(c, RECURRENT_W, 3, 3)) ||
-        !infer_rank(c, RECURRENT_R, 3, 3))
+        !infer_rank(c, RECURRENT_R, is_projected ? 4 : 3,
+                    is_projected ? 4 : 3))
         return false;
     if (!recurrent_read(c->node, kind, is_projected, &r, &error))
         return infer_error(c, "%s", error);
@@ -195,7 +202,7 @@ static bool infer_recurrent(InferContext *c, CellKind kind, bool is_projected)
     Extent steps = x->dims[r.is_batch_first ? 1 : 0];
     Extent batch = x->dims[r.is_batch_first ? 0 : 1];
     Extent ways = extent_const(r.directions);
-    Extent hidden = w->dims[is_projected ? 1 : 2];
+    Extent hidden = w->dims[2];
     Extent all[4] = {steps, ways, batch, hidden};
     Extent state[3] = {ways, batch, hidden};
     if (r.is_batch_first) {
@@ -239,6 +246,34 @@ static Tensor *input_weights(Graph *g, Node *node, const Recurrent *r)
     return transposed(g, node, "weights", rows, (int[]){1, 0});
 }
 
+/* Columns that are summed side by side: several vectors, so that sums do not
+ * wait for each other, and few enough for registers. */
+static int64_t block_width(int64_t hidden)
+{
+    enum { LEAST = 16, MOST = 64 };
+
+    for (int64_t width = MOST; width >= LEAST; width--)
+        if (hidden % width == 0)
+            return width;
+    return hidden;
+}
+
+static Tensor *blocked(Graph *g, Node *node, const Recurrent *r, Tensor *x)
+{
+    int64_t width = block_width(r->hidden);
+    TensorType type = x->type;
+
+    type.rank = 4;
+    type.dims[1] = extent_const(r->gates * r->hidden / width);
+    type.dims[2] = extent_const(width);
+    type.dims[3] = extent_const(r->hidden);
+    Tensor *rows = op_make_reshape(
+        g, arena_printf(g->arena, "%s.blocks", node->name), x, &type);
+    graph_add_source(g, rows->producer, node);
+    graph_move_before(g, rows->producer, node);
+    return transposed(g, node, "recurrence", rows, (int[]){0, 1, 3, 2});
+}
+
 static bool decompose_recurrent(Graph *g, Node *node, CellKind kind)
 {
     const char *error;
@@ -259,8 +294,7 @@ static bool decompose_recurrent(Graph *g, Node *node, CellKind kind)
         inputs[i] = node->inputs.data[i];
     inputs[RECURRENT_X] = product->outputs.data[0];
     inputs[RECURRENT_W] = NULL;
-    inputs[RECURRENT_R] = transposed(g, node, "recurrence",
-                                     inputs[RECURRENT_R], (int[]){0, 2, 1});
+    inputs[RECURRENT_R] = blocked(g, node, &r, inputs[RECURRENT_R]);
     Node *scan = graph_add_node(
         g, arena_printf(g->arena, "assay::%sScan", cells[kind].op),
         arena_printf(g->arena, "%s.scan", node->name), inputs,

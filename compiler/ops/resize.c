@@ -1,4 +1,5 @@
-/* Resize: nearest and linear interpolation with ONNX's coordinate modes.
+/* Resize: nearest, linear and cubic interpolation with ONNX's coordinate
+ * modes.
  *
  * Scales and sizes are constants, so where each output place comes from is
  * known when the definition is made. Nearest places are found in double
@@ -171,7 +172,6 @@ static ResizeAxis resize_axis(const Node *node, int rank, const int64_t *in,
     return r;
 }
 
-/* Names of attributes; cubic and antialiasing are not there yet. */
 static bool check_modes(InferContext *c)
 {
     const Attrs *attrs = &c->node->attrs;
@@ -180,10 +180,11 @@ static bool check_modes(InferContext *c)
         attrs_string(attrs, "nearest_mode", "round_prefer_floor");
     const char *policy =
         attrs_string(attrs, "keep_aspect_ratio_policy", "stretch");
-    if (strcmp(mode, "nearest") != 0 && strcmp(mode, "linear") != 0)
+    if (strcmp(mode, "nearest") != 0 && strcmp(mode, "linear") != 0 &&
+        strcmp(mode, "cubic") != 0)
         return infer_error(c,
-                           "mode \"%s\" is not supported; use nearest or "
-                           "linear",
+                           "mode is \"%s\", it must be nearest, linear or "
+                           "cubic",
                            mode);
     if (coord_mode(c->node) == (CoordMode)-1)
         return infer_error(
@@ -195,8 +196,8 @@ static bool check_modes(InferContext *c)
         strcmp(policy, "not_smaller") != 0)
         return infer_error(c, "unknown keep_aspect_ratio_policy \"%s\"",
                            policy);
-    if (attrs_int(attrs, "antialias", 0) != 0)
-        return infer_error(c, "antialias is not supported");
+    if (attrs_int(attrs, "antialias", 0) != 0 && mode[0] == 'n')
+        return infer_error(c, "antialias is for linear and cubic only");
     return true;
 }
 
@@ -357,6 +358,14 @@ static const Expr *nearest_index(Arena *a, const Node *node,
 
 /* ---- linear */
 
+static const Expr *resize_position(Arena *a, const ResizeAxis *r,
+                                   const Expr *o)
+{
+    const Expr *at = expr_cast(a, DT_F64, o);
+    at = expr_mul(a, at, expr_const(a, DT_F64, r->alpha));
+    return expr_add(a, at, expr_const(a, DT_F64, r->beta));
+}
+
 /* Interpolates over the axes from `axis` on; index[] is filled before. */
 static const Expr *interpolate(StageBuilder *b, const Buffer *x,
                                const ResizeAxis *axes, int axis,
@@ -370,9 +379,7 @@ static const Expr *interpolate(StageBuilder *b, const Buffer *x,
     if (axis == x->rank)
         return expr_cast(a, type, expr_read(a, x, index));
     const ResizeAxis *r = &axes[axis];
-    const Expr *at = expr_cast(a, DT_F64, b->index[axis]);
-    at = expr_add(a, expr_mul(a, at, expr_const(a, DT_F64, r->alpha)),
-                  expr_const(a, DT_F64, r->beta));
+    const Expr *at = resize_position(a, r, b->index[axis]);
     const Expr *low = expr_unary(a, EX_FLOOR, at);
     const Expr *part = expr_cast(a, type, expr_sub(a, at, low));
     const Expr *place = expr_cast(a, DT_I64, low);
@@ -397,9 +404,7 @@ static const Expr *outside_crop(StageBuilder *b, const Node *node,
     for (int i = 0; i < rank; i++) {
         if (!axes[i].changes)
             continue;
-        const Expr *at = expr_cast(a, DT_F64, b->index[i]);
-        at = expr_add(a, expr_mul(a, at, expr_const(a, DT_F64, axes[i].alpha)),
-                      expr_const(a, DT_F64, axes[i].beta));
+        const Expr *at = resize_position(a, &axes[i], b->index[i]);
         const Expr *zero = expr_const(a, DT_F64, 0);
         const Expr *last = expr_const(a, DT_F64, (double)(axes[i].in - 1));
         inside =
@@ -410,19 +415,148 @@ static const Expr *outside_crop(StageBuilder *b, const Node *node,
     return expr_select(a, inside, value, const_like(a, value, fill));
 }
 
+/* ---- cubic and antialiased: an axis at a time, by tables of weights */
+
+/* Elements from `first` on, counted from the one before the position, of a
+ * kernel that is widened by 1 / scale where that makes fewer elements. */
+typedef struct Filter {
+    bool is_cubic;
+    double scale;
+    int64_t first, taps;
+} Filter;
+
+static Filter filter_of(const Node *node, const ResizeAxis *r)
+{
+    Filter f = {.scale = 1};
+    f.is_cubic = attrs_string(&node->attrs, "mode", "")[0] == 'c';
+    if (attrs_int(&node->attrs, "antialias", 0) != 0 && r->scale < 1)
+        f.scale = r->scale;
+    f.first = (int64_t)floor(-(f.is_cubic ? 2 : 1) / f.scale) + 1;
+    f.taps = 2 - 2 * f.first;
+    return f;
+}
+
+/* Keys' kernel, or a triangle, at distance d. */
+static const Expr *kernel_weight(Arena *a, const Node *node, const Filter *f,
+                                 const Expr *d)
+{
+    const Expr *one = const_like(a, d, 1), *zero = const_like(a, d, 0);
+    if (!f->is_cubic)
+        return expr_max(a, zero, expr_sub(a, one, d));
+    double k =
+        (double)(float)attrs_float(&node->attrs, "cubic_coeff_a", -0.75);
+    /* ((k + 2) d - (k + 3)) d d + 1 below 1 */
+    const Expr *near = expr_sub(a, expr_mul(a, const_like(a, d, k + 2), d),
+                                const_like(a, d, k + 3));
+    near = expr_add(a, expr_mul(a, expr_mul(a, near, d), d), one);
+    /* ((k d - 5 k) d + 8 k) d - 4 k below 2 */
+    const Expr *far = expr_sub(a, expr_mul(a, const_like(a, d, k), d),
+                               const_like(a, d, 5 * k));
+    far = expr_add(a, expr_mul(a, far, d), const_like(a, d, 8 * k));
+    far = expr_sub(a, expr_mul(a, far, d), const_like(a, d, 4 * k));
+    far = expr_select(a, expr_binary(a, EX_LT, d, const_like(a, d, 2)), far,
+                      zero);
+    return expr_select(a, expr_binary(a, EX_LE, d, one), near, far);
+}
+
+typedef struct FilterTables {
+    Buffer *start;  /* [out]: place of the first element */
+    Buffer *weight; /* [out, taps] */
+} FilterTables;
+
+static FilterTables add_tables(DefineContext *c, const ResizeAxis *r,
+                               const Filter *f, DType type)
+{
+    bool exclude = attrs_int(&c->node->attrs, "exclude_outside", 0) != 0;
+    int64_t dims[2] = {r->out, f->taps};
+    Buffer *raw = define_temp(c, "raw", DT_F64, 2, dims);
+    Buffer *sum = define_temp(c, "weights", DT_F64, 1, dims);
+    FilterTables t = {define_temp(c, "start", DT_I64, 1, dims),
+                      define_temp(c, "weight", type, 2, dims)};
+    StageBuilder b;
+    stage_begin(&b, c->def, t.start);
+    Arena *a = b.arena;
+    const Expr *low =
+        expr_unary(a, EX_FLOOR, resize_position(a, r, b.index[0]));
+    stage_end(&b, expr_add_int(a, expr_cast(a, DT_I64, low), f->first));
+
+    stage_begin(&b, c->def, raw);
+    const Expr *place =
+        expr_add(a, expr_read(a, t.start, b.index), b.index[1]);
+    const Expr *distance = expr_sub(a, expr_cast(a, DT_F64, place),
+                                    resize_position(a, r, b.index[0]));
+    distance = expr_mul(a, expr_unary(a, EX_ABS, distance),
+                        expr_const(a, DT_F64, f->scale));
+    const Expr *weight = kernel_weight(a, c->node, f, distance);
+    if (exclude)
+        weight = expr_select(a, index_within(a, place, 0, r->in), weight,
+                             const_like(a, weight, 0));
+    stage_end(&b, weight);
+
+    stage_begin(&b, c->def, sum);
+    const Expr *at[2] = {b.index[0], stage_reduce(&b, f->taps, "k")};
+    stage_end_reduce(&b, "sum", expr_read(a, raw, at));
+
+    stage_begin(&b, c->def, t.weight);
+    weight = expr_div(a, read_same(&b, raw), expr_read(a, sum, b.index));
+    stage_end(&b, expr_cast(a, type, weight));
+    return t;
+}
+
+/* Beyond the edge is the edge. */
+static Buffer *filter_axis(DefineContext *c, Buffer *x, int axis,
+                           const ResizeAxis *r, DType type)
+{
+    Filter f = filter_of(c->node, r);
+    FilterTables t = add_tables(c, r, &f, type);
+    int64_t dims[MAX_RANK];
+    memcpy(dims, x->dims, sizeof dims);
+    dims[axis] = r->out;
+    Buffer *y = define_temp(c, "axis", type, x->rank, dims);
+    StageBuilder b;
+    stage_begin(&b, c->def, y);
+    Arena *a = b.arena;
+    const Expr *o = b.index[axis], *k = stage_reduce(&b, f.taps, "k");
+    const Expr *place = expr_add(a, expr_read(a, t.start, &o), k);
+    const Expr *at[2] = {o, k};
+    const Expr *value = read_along(&b, x, axis, index_clamp(a, place, r->in));
+    stage_end_reduce(
+        &b, "sum",
+        expr_mul(a, expr_cast(a, type, value), expr_read(a, t.weight, at)));
+    return y;
+}
+
+static void define_filtered(DefineContext *c, const ResizeAxis *axes,
+                            DType type)
+{
+    Buffer *x = c->in[0];
+    StageBuilder b;
+    for (int i = 0; i < c->in[0]->rank; i++)
+        if (axes[i].changes)
+            x = filter_axis(c, x, i, &axes[i], type);
+    stage_begin(&b, c->def, c->out[0]);
+    const Expr *value = expr_cast(b.arena, c->out[0]->dtype, read_same(&b, x));
+    if (coord_mode(c->node) == COORD_CROP)
+        value = outside_crop(&b, c->node, axes, x->rank, value);
+    stage_end(&b, value);
+}
+
 static void define_resize(DefineContext *c)
 {
     const Buffer *x = c->in[0];
-    bool linear = strcmp(attrs_string(&c->node->attrs, "mode", "nearest"),
-                         "linear") == 0;
+    const char *mode = attrs_string(&c->node->attrs, "mode", "nearest");
+    DType type = x->dtype == DT_F64 ? DT_F64 : DT_F32;
     ResizeAxis axes[MAX_RANK];
     const Expr *index[MAX_RANK], *value;
     StageBuilder b;
-    stage_begin(&b, c->def, c->out[0]);
     for (int i = 0; i < x->rank; i++)
         axes[i] = resize_axis(c->node, x->rank, x->dims, i);
-    if (linear) {
-        DType type = x->dtype == DT_F64 ? DT_F64 : DT_F32;
+    if (mode[0] == 'c' || attrs_int(&c->node->attrs, "antialias", 0) != 0) {
+        define_filtered(c, axes, type);
+        return;
+    }
+    stage_begin(&b, c->def, c->out[0]);
+    if (mode[0] == 'l') {
         value = interpolate(&b, x, axes, 0, index, type);
         value = expr_cast(b.arena, x->dtype, value);
     } else {

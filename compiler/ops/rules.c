@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "tensor/half.h"
+
 bool node_has_input(const Node *node, int index)
 {
     return index < node->inputs.count && node->inputs.data[index];
@@ -314,6 +316,39 @@ bool infer_ints(InferContext *c, const char *name, int count, int64_t lowest,
     return true;
 }
 
+bool infer_number(InferContext *c, int index, const char *what, int64_t *value)
+{
+    const Array *array = infer_constant(c, index, what);
+    if (!array)
+        return false;
+    if (array_count(array) != 1 || dtype_is_float(array->dtype))
+        return infer_error(c, "%s must be one integer", what);
+    *value = array_get_int(array, 0);
+    return true;
+}
+
+bool infer_indices(InferContext *c, int input, int64_t first, int64_t step,
+                   Extent extent)
+{
+    const Tensor *tensor = c->node->inputs.data[input];
+    int64_t length = extent_known(extent);
+    if (length == 0 && type_count(&tensor->type) != 0)
+        return infer_error(c, "%s chooses from an axis without elements",
+                           tensor->name);
+    if (!tensor->value || length < 0)
+        return true;
+    for (int64_t i = first; i < array_count(tensor->value); i += step) {
+        int64_t value = array_get_int(tensor->value, i);
+        if (value < -length || value >= length)
+            return infer_error(c,
+                               "the index %lld of %s is outside an axis "
+                               "of %lld elements",
+                               (long long)value, tensor->name,
+                               (long long)length);
+    }
+    return true;
+}
+
 const Expr *read_same(const StageBuilder *b, const Buffer *buffer)
 {
     return expr_read(b->arena, buffer, b->index);
@@ -382,6 +417,75 @@ const Expr *lowest_of(Arena *a, DType dtype)
     }
 }
 
+const Expr *highest_of(Arena *a, DType dtype)
+{
+    if (dtype_is_float(dtype))
+        return expr_const(a, dtype, __builtin_inf());
+    if (dtype == DT_BOOL)
+        return expr_const_int(a, dtype, 1);
+    /* Without a sign all bits are set, with one all but the first. */
+    unsigned spare =
+        64 - 8 * (unsigned)dtype_size(dtype) + dtype_is_signed(dtype);
+    return expr_const_int(a, dtype, (int64_t)(UINT64_MAX >> spare));
+}
+
+const Expr *read_scalar(const StageBuilder *b, const Buffer *buffer)
+{
+    const Expr *zeros[MAX_RANK];
+    for (int i = 0; i < buffer->rank; i++)
+        zeros[i] = expr_int(b->arena, 0);
+    return expr_read(b->arena, buffer, zeros);
+}
+
+const Expr *read_along(const StageBuilder *b, const Buffer *buffer, int axis,
+                       const Expr *at)
+{
+    const Expr *index[MAX_RANK];
+    for (int i = 0; i < buffer->rank; i++)
+        index[i] = i == axis ? at : b->index[i];
+    return expr_read(b->arena, buffer, index);
+}
+
+const Expr *index_clamp(Arena *a, const Expr *index, int64_t length)
+{
+    index = expr_min(a, index, expr_int(a, length - 1));
+    return expr_max(a, expr_int(a, 0), index);
+}
+
+/* Such indices need no wrapping at run time. */
+static bool is_never_negative(const Array *indices)
+{
+    for (int64_t i = 0; i < array_count(indices); i++)
+        if (array_get_int(indices, i) < 0)
+            return false;
+    return true;
+}
+
+const Expr *index_wrap(Arena *a, const Expr *index, const Expr *length,
+                       const Array *known)
+{
+    index = expr_cast(a, DT_I64, index);
+    if (known && is_never_negative(known))
+        return index;
+    index = expr_select(a, expr_binary(a, EX_LT, index, expr_int(a, 0)),
+                        expr_add(a, index, length), index);
+    if (known)
+        return index;
+    index = expr_min(a, index, expr_add_int(a, length, -1));
+    return expr_max(a, expr_int(a, 0), index);
+}
+
+const Expr *expr_and(Arena *a, const Expr *x, const Expr *y)
+{
+    return expr_binary(a, EX_AND, x, y);
+}
+
+const Expr *index_within(Arena *a, const Expr *x, int64_t lo, int64_t hi)
+{
+    return expr_and(a, expr_binary(a, EX_LE, expr_int(a, lo), x),
+                    expr_binary(a, EX_LT, x, expr_int(a, hi)));
+}
+
 /* Horner's scheme; multiplication by 1 and addition of 0 fold away. */
 const Expr *flatten_index(Arena *a, int rank, const int64_t *dims,
                           const Expr *const *index)
@@ -424,6 +528,11 @@ const Expr *expr_sigmoid(Arena *a, const Expr *x)
     const Expr *one = const_like(a, x, 1);
     const Expr *e = expr_unary(a, EX_EXP, expr_unary(a, EX_NEG, x));
     return expr_div(a, one, expr_add(a, one, e));
+}
+
+DType work_dtype(DType dtype)
+{
+    return dtype_is_half(dtype) ? DT_F32 : dtype;
 }
 
 DType sum_dtype(DType dtype, int64_t count)

@@ -24,12 +24,24 @@ extern const Op *const ops_cast[];
 extern const Op *const ops_quantize[];
 extern const Op *const ops_loss[];
 extern const Op *const ops_trigonometry[];
+extern const Op *const ops_scatter[];
+extern const Op *const ops_position[];
+extern const Op *const ops_bitwise[];
+extern const Op *const ops_linear[];
+extern const Op *const ops_unpool[];
+extern const Op *const ops_norm[];
+extern const Op *const ops_spectral[];
+extern const Op *const ops_sample[];
+extern const Op *const ops_deform[];
+extern const Op *const ops_attention[];
+extern const Op *const ops_rotary[];
 extern const Op *const ops_topk[];
 extern const Op *const ops_control[];
 extern const Op *const ops_unique[];
 extern const Op *const ops_nms[];
 extern const Op *const ops_tfidf[];
 extern const Op *const ops_recurrent[];
+extern const Op *const ops_qlinear[];
 
 /* Sets of element types. */
 enum {
@@ -93,6 +105,13 @@ bool infer_ints(InferContext *c, const char *name, int count, int64_t lowest,
                 int64_t fallback, int64_t *values);
 /* A known extent or -1. */
 int64_t extent_known(Extent extent);
+/* The only element of a constant integer operand. */
+bool infer_number(InferContext *c, int index, const char *what,
+                  int64_t *value);
+/* Every step-th element of index operand `input`, from `first` on, must be
+ * a place on an axis of that extent, as far as both are known. */
+bool infer_indices(InferContext *c, int input, int64_t first, int64_t step,
+                   Extent extent);
 
 /* ---- windows of convolutions and pools */
 
@@ -134,8 +153,24 @@ Buffer *define_temp_like(DefineContext *c, const char *name,
 const Expr *count_like(Arena *a, const Expr *like, const Expr *count);
 /* A float constant of the expression's type. */
 const Expr *const_like(Arena *a, const Expr *like, double value);
-/* The lowest value: -inf or the type's minimum. */
+/* The lowest value: -inf or the type's minimum; and the highest. */
 const Expr *lowest_of(Arena *a, DType dtype);
+const Expr *highest_of(Arena *a, DType dtype);
+/* Element 0 of a buffer of one element, whatever its rank. */
+const Expr *read_scalar(const StageBuilder *b, const Buffer *buffer);
+/* Reads `buffer` at the stage's indices, but at `at` along `axis`. */
+const Expr *read_along(const StageBuilder *b, const Buffer *buffer, int axis,
+                       const Expr *at);
+/* The nearest place on an axis of `length`. */
+const Expr *index_clamp(Arena *a, const Expr *index, int64_t length);
+/* An index operand as a place on an axis: negative ones count from the end,
+ * and those that arrive at run time are clamped. `known` is the operand's
+ * value, NULL when it has none. */
+const Expr *index_wrap(Arena *a, const Expr *index, const Expr *length,
+                       const Array *known);
+/* lo <= x < hi */
+const Expr *index_within(Arena *a, const Expr *x, int64_t lo, int64_t hi);
+const Expr *expr_and(Arena *a, const Expr *x, const Expr *y);
 /* Row-major element number of indices in dims, and the way back. */
 const Expr *flatten_index(Arena *a, int rank, const int64_t *dims,
                           const Expr *const *index);
@@ -143,6 +178,9 @@ void unflatten_index(Arena *a, const Expr *flat, int rank, const int64_t *dims,
                      const Expr **index);
 /* max(x, y) etc. over longer forms used by several families. */
 const Expr *expr_sigmoid(Arena *a, const Expr *x);
+/* What values of a type are computed in where several steps follow each
+ * other: f32 for half precision. */
+DType work_dtype(DType dtype);
 /* Sums `x` over reduction axes; accumulates in double for long sums. */
 DType sum_dtype(DType dtype, int64_t count);
 /* -axis counts from the end. */

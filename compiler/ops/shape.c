@@ -329,7 +329,7 @@ static bool infer_unsqueeze(InferContext *c)
 }
 
 /* Inference passes everything: the output is the input, the mask all true.
- * The ratio does not matter. */
+ * So does training with a ratio of 0; another would need chance. */
 static bool infer_dropout(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0);
@@ -337,9 +337,17 @@ static bool infer_dropout(InferContext *c)
         const Array *mode = infer_constant(c, 2, "training_mode");
         if (!mode)
             return false;
-        if (array_count(mode) && array_get_int(mode, 0) != 0)
+        bool trains = array_count(mode) && array_get_int(mode, 0) != 0;
+        const Array *ratio = NULL;
+        if (trains && node_has_input(c->node, 1)) {
+            ratio = infer_constant(c, 1, "ratio");
+            if (!ratio)
+                return false;
+        }
+        if (trains &&
+            (!ratio || array_count(ratio) != 1 || array_get(ratio, 0) != 0))
             return infer_error(c, "training_mode is true; only inference is "
-                                  "supported");
+                                  "supported, or a ratio of 0");
     }
     infer_set(c, 1, DT_BOOL, x->rank, x->dims);
     return infer_like_input(c);

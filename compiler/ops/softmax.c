@@ -16,16 +16,6 @@ static bool infer_softmax(InferContext *c)
     return true;
 }
 
-/* A stage's indices with `at` on the axis. */
-static const Expr *read_at(StageBuilder *b, const Buffer *buffer, int axis,
-                           const Expr *at)
-{
-    const Expr *index[MAX_RANK];
-    for (int i = 0; i < buffer->rank; i++)
-        index[i] = i == axis ? at : b->index[i];
-    return expr_read(b->arena, buffer, index);
-}
-
 /* A row of -inf gives inf - inf, hence NaN, as it must. The logarithm is
  * taken of the sum, not of a quotient that may have rounded to 0. */
 static void define_either(DefineContext *c, bool is_log)
@@ -42,7 +32,7 @@ static void define_either(DefineContext *c, bool is_log)
     stage_begin(&b, c->def, most);
     Arena *a = b.arena;
     const Expr *k = stage_reduce(&b, x->dims[axis], "k");
-    stage_end_reduce(&b, "max", read_at(&b, x, axis, k));
+    stage_end_reduce(&b, "max", read_along(&b, x, axis, k));
 
     /* The exponentials are a stage of their own, as both the sum and the
      * result need them. */
@@ -50,16 +40,16 @@ static void define_either(DefineContext *c, bool is_log)
     const Expr *zero = expr_int(a, 0);
     stage_begin(&b, c->def, exponential);
     const Expr *shifted =
-        expr_sub(a, read_same(&b, x), read_at(&b, most, axis, zero));
+        expr_sub(a, read_same(&b, x), read_along(&b, most, axis, zero));
     stage_end(&b, expr_unary(a, EX_EXP, shifted));
 
     stage_begin(&b, c->def, sum);
     k = stage_reduce(&b, x->dims[axis], "k");
-    stage_end_reduce(&b, "sum", read_at(&b, exponential, axis, k));
+    stage_end_reduce(&b, "sum", read_along(&b, exponential, axis, k));
 
     stage_begin(&b, c->def, c->out[0]);
-    shifted = expr_sub(a, read_same(&b, x), read_at(&b, most, axis, zero));
-    const Expr *total = read_at(&b, sum, axis, zero);
+    shifted = expr_sub(a, read_same(&b, x), read_along(&b, most, axis, zero));
+    const Expr *total = read_along(&b, sum, axis, zero);
     stage_end(&b, is_log ? expr_sub(a, shifted, expr_unary(a, EX_LOG, total))
                          : expr_div(a, read_same(&b, exponential), total));
 }

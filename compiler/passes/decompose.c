@@ -16,9 +16,7 @@ void pass_decompose(PassContext *c)
 
     for (int i = 0; i < g->nodes.count; i++) {
         Node *node = g->nodes.data[i];
-        /* Definitions have one result; a program's rule rewrites them all. */
-        if (!node->op->decompose ||
-            (!node->op->program && !node_only_output(node)))
+        if (!node->op->decompose)
             continue;
         if (c->opt_level < 2 && (node->op->define || node->op->program))
             continue;

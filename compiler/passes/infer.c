@@ -6,13 +6,14 @@
  *
  * Small integer results whose operands are all known are evaluated on the
  * way and become constants, since the type rules of Reshape, Slice and the
- * like need their values: models compute shapes with ordinary nodes. Control
- * flow that is known then is gone afterwards; bodies of what is left are typed
- * before their node. */
+ * like need their values: models compute shapes with ordinary nodes. Floats
+ * become constants only where a rule asks for them (the scales of a Resize,
+ * the limit of a Range). Control flow that is known then is gone afterwards;
+ * bodies of what is left are typed before their node. */
 #include "ops/control.h"
 #include "passes/util.h"
 
-enum { MAX_SHAPE_ELEMENTS = 1024 };
+enum { MAX_SHAPE_ELEMENTS = 1024, MAX_CHAIN = 256 };
 
 static bool has_unknown_input(const Node *node)
 {
@@ -24,18 +25,72 @@ static bool has_unknown_input(const Node *node)
     return false;
 }
 
+static bool has_small_results(const Node *node)
+{
+    for (int i = 0; i < node->outputs.count; i++) {
+        const Tensor *t = node->outputs.data[i];
+        int64_t count = t ? type_count(&t->type) : 0;
+        if (count < 0 || count > MAX_SHAPE_ELEMENTS)
+            return false;
+    }
+    return true;
+}
+
 static bool is_shape_arithmetic(const Node *node)
 {
-    if (!node_is_pure(node) || !node_is_constant(node))
+    if (!node_is_pure(node) || !node_is_constant(node) ||
+        !has_small_results(node))
         return false;
     for (int i = 0; i < node->outputs.count; i++) {
         const Tensor *t = node->outputs.data[i];
-        if (!t)
-            continue;
-        int64_t count = type_count(&t->type);
-        if (dtype_is_float(t->type.dtype) || t->type.rank > 1 || count < 0 ||
-            count > MAX_SHAPE_ELEMENTS)
+        if (t && (dtype_is_float(t->type.dtype) || t->type.rank > 1))
             return false;
+    }
+    return true;
+}
+
+/* Makes the tensor a constant, and before it what it comes from. */
+static bool fold_chain(PassContext *c, const Tensor *t, int depth)
+{
+    Node *node = t->producer;
+
+    if (t->value)
+        return true;
+    if (!node || depth > MAX_CHAIN || !node_is_pure(node) ||
+        !has_small_results(node))
+        return false;
+    for (int i = 0; i < node->inputs.count; i++)
+        if (node->inputs.data[i] &&
+            !fold_chain(c, node->inputs.data[i], depth + 1))
+            return false;
+    return node_fold(c, node);
+}
+
+/* Folds what the node's type rule asked for; false when there is nothing. */
+static bool fold_wanted(PassContext *c, const Node *node)
+{
+    for (int i = 0; c->evaluate && i < node->inputs.count; i++) {
+        Tensor *t = node->inputs.data[i];
+        if (!t || !t->is_wanted || t->value || !fold_chain(c, t, 0))
+            continue;
+        t->is_wanted = false;
+        return true;
+    }
+    return false;
+}
+
+/* The type rule, with the values that it asks for as far as they can be
+ * had; then its complaints were premature. */
+static bool infer_node(PassContext *c, Node *node, bool *changed)
+{
+    Graph *g = c->graph;
+    int errors = g->diag->errors.count;
+
+    while (!op_infer(g, node)) {
+        if (!fold_wanted(c, node))
+            return false;
+        g->diag->errors.count = errors;
+        *changed = true;
     }
     return true;
 }
@@ -127,7 +182,7 @@ void pass_infer(PassContext *c)
             continue;
         }
         if ((node->bodies.count && !infer_bodies(c, node)) ||
-            !op_infer(g, node))
+            !infer_node(c, node, &changed))
             continue;
         /* The shape of a tensor, whatever its elements are. */
         if ((node->op->traits & OP_TYPE_ONLY) && node->op->decompose &&

@@ -188,12 +188,17 @@ static Scheduled *schedule_group(Builder *b, const GroupDefinition *d)
 
     if (known)
         return known;
+    /* Of the definition as it is: a schedule may compute some of it more
+     * than once. */
+    double flops = definition_flops(d->def), bytes = definition_bytes(d->def);
     Schedule *s = make_schedule(b, d);
     if (!schedule_choose(s, b->p->target, b->mode, d->hint))
         return NULL;
     Kernel *kernel = schedule_lower(s, b->arena);
     if (!kernel)
         return NULL;
+    kernel->flops = flops;
+    kernel->bytes = bytes;
     kernel->name = arena_printf(b->arena, "%s_%08x", d->def->name,
                                 (unsigned)(kernel->hash & 0xffffffffu));
     known = ARENA_NEW(b->arena, Scheduled);

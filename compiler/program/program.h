@@ -73,6 +73,7 @@ typedef struct ProgramRegion {
 typedef struct Program {
     Arena *arena;
     const char *name;
+    uint64_t source_hash; /* of the model as loaded, weights included; or 0 */
     const Target *target;
     Vec(ProgramKernel) kernels;
     Vec(ProgramBuffer) buffers;

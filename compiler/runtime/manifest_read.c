@@ -320,6 +320,7 @@ static AssayStatus read_fields(Reader *r, const json_t *root, Manifest *m)
     m->weights = get_file(r, files, "weights");
     ArtifactInfo *info = &m->info;
     info->model = get_text(r, root, "model");
+    info->source = get_hash(r, root, "source");
     info->target = get_text(r, root, "target");
     info->taps = json_is_true(json_object_get(root, "taps"));
     info->arena_bytes = get_int(r, root, "arena_bytes");

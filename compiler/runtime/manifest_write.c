@@ -247,6 +247,7 @@ static json_t *manifest_json(Diag *diag, const Program *program,
     json_t *root = json_object();
     json_object_set_new(root, "abi", json_integer(ASSAY_ABI_VERSION));
     json_object_set_new(root, "model", text_json(program->name));
+    json_object_set_new(root, "source", hash_json(program->source_hash));
     json_object_set_new(root, "target", json_string(target->name));
     json_object_set_new(root, "arch", json_string(arch));
     json_object_set_new(root, "cpu_flags", flags);

@@ -91,6 +91,7 @@ enum { MAX_DIMS = 64 };
 
 typedef struct ArtifactInfo {
     const char *model, *target;
+    uint64_t source; /* hash of the model: builds of one have the same */
     int64_t arena_bytes, arena_bound, weight_bytes;
     bool taps;
     /* Names with their bounds: what a run may choose. */

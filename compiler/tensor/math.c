@@ -3,8 +3,9 @@
  * f32, bound on the error against the exact result (held by dense samples
  * in suites/unit/test_math.c): exp 2 ulp, log 2 ulp, erf 2 ulp, tanh 3 ulp,
  * sin and cos 2 ulp for |x| < 1e5, pow 1 ulp; these three are computed in
- * f64. Polynomials: Cephes (Moshier) for exp, log and tanh; erf after
- * Juffa's two-branch form; Taylor for f64. */
+ * f64. f64 tanh and erf: 4 ulp. Polynomials: Cephes (Moshier) for exp, log
+ * and tanh and f64 erf; f32 erf after Juffa's two-branch form; Taylor for the
+ * others of f64. */
 #include <math.h>
 
 #include "base/array.h"
@@ -144,11 +145,13 @@ static const Expr *copy_sign(const Math *m, const Expr *magnitude,
                              const Expr *sign)
 {
     Arena *a = m->a;
-    const Expr *top = expr_const_int(a, DT_I32, INT32_MIN);
+    bool f64 = m->dtype == DT_F64;
+    DType type = f64 ? DT_I64 : DT_I32;
+    const Expr *top = expr_const_int(a, type, f64 ? INT64_MIN : INT32_MIN);
     const Expr *bits =
-        expr_binary(a, EX_AND, expr_bitcast(a, DT_I32, sign), top);
-    bits = expr_binary(a, EX_OR, expr_bitcast(a, DT_I32, magnitude), bits);
-    return expr_bitcast(a, DT_F32, bits);
+        expr_binary(a, EX_AND, expr_bitcast(a, type, sign), top);
+    bits = expr_binary(a, EX_OR, expr_bitcast(a, type, magnitude), bits);
+    return expr_bitcast(a, m->dtype, bits);
 }
 
 static const Expr *expand_tanh(const Math *m, const Expr *x)
@@ -156,16 +159,28 @@ static const Expr *expand_tanh(const Math *m, const Expr *x)
     static const double c[] = {-5.70498872745e-3, 2.06390887954e-2,
                                -5.37397155531e-2, 1.33314422036e-1,
                                -3.33332819422e-1};
+    static const double p64[] = {-9.64399179425052238628e-1,
+                                 -9.92877231001918586564e1,
+                                 -1.61468768441708447952e3};
+    static const double q64[] = {1, 1.12811678491632931402e2,
+                                 2.23548839060100448583e3,
+                                 4.84406305325125486048e3};
     Arena *a = m->a;
     const Expr *t = expr_unary(a, EX_ABS, x);
     const Expr *z = expr_mul(a, x, x);
-    const Expr *small = polynomial(m, z, c, 5);
+    const Expr *small =
+        m->dtype == DT_F64
+            ? expr_div(a, polynomial(m, z, p64, 3), polynomial(m, z, q64, 4))
+            : polynomial(m, z, c, 5);
     small = mul_add(m, expr_mul(a, small, z), x, x);
     const Expr *e = expand_exp(m, expr_add(a, t, t));
     const Expr *large = expr_sub(
         a, num(m, 1), expr_div(a, num(m, 2), expr_add(a, e, num(m, 1))));
-    return expr_select(a, expr_binary(a, EX_LT, t, num(m, 0.625)), small,
-                       copy_sign(m, large, x));
+    /* The sign of all, so that -0 keeps its own. */
+    return copy_sign(
+        m,
+        expr_select(a, expr_binary(a, EX_LT, t, num(m, 0.625)), small, large),
+        x);
 }
 
 static const Expr *expand_erf(const Math *m, const Expr *x)
@@ -190,8 +205,51 @@ static const Expr *expand_erf(const Math *m, const Expr *x)
     r = mul_add(m, r, u, num(m, -1.28717512e-1));
     r = mul_add(m, r, u, expr_unary(a, EX_NEG, u));
     const Expr *large = expr_sub(a, num(m, 1), expand_exp(m, r));
-    return expr_select(a, expr_binary(a, EX_LT, num(m, 0.927734375), t),
-                       copy_sign(m, large, x), small);
+    const Expr *is_large = expr_binary(a, EX_LT, num(m, 0.927734375), t);
+    return copy_sign(m, expr_select(a, is_large, large, small), x);
+}
+
+/* For f64: x T(x^2) / U(x^2) up to 1, then 1 - exp(-x^2) P(x) / Q(x). */
+static const Expr *expand_erf64(const Math *m, const Expr *x)
+{
+    static const double ts[] = {
+        9.60497373987051638749e0, 9.00260197203842689217e1,
+        2.23200534594684319226e3, 7.00332514112805075473e3,
+        5.55923013010394962768e4};
+    static const double us[] = {1,
+                                3.35617141647503099647e1,
+                                5.21357949780152679795e2,
+                                4.59432382970980127987e3,
+                                2.26290000613890934246e4,
+                                4.92673942608635921086e4};
+    static const double ps[] = {
+        2.46196981473530512524e-10, 5.64189564831068821977e-1,
+        7.46321056442269912687e0,   4.86371970985681366614e1,
+        1.96520832956077098242e2,   5.26445194995477358631e2,
+        9.34528527171957607540e2,   1.02755188689515710272e3,
+        5.57535335369399327526e2};
+    static const double qs[] = {1,
+                                1.32281951154744992508e1,
+                                8.67072140885989742329e1,
+                                3.54937778887819891062e2,
+                                9.75708501743205489753e2,
+                                1.82390916687909736289e3,
+                                2.24633760818710981792e3,
+                                1.65666309194161350182e3,
+                                5.57535340817727675546e2};
+    Arena *a = m->a;
+    const Expr *t = expr_unary(a, EX_ABS, x);
+    const Expr *z = expr_mul(a, x, x);
+    const Expr *small = expr_mul(
+        a, x, expr_div(a, polynomial(m, z, ts, 5), polynomial(m, z, us, 6)));
+    /* Above 6 the result is 1. */
+    const Expr *u = expr_min(a, t, num(m, 6));
+    const Expr *tail = expr_mul(
+        a, expand_exp(m, expr_unary(a, EX_NEG, expr_mul(a, u, u))),
+        expr_div(a, polynomial(m, u, ps, 9), polynomial(m, u, qs, 9)));
+    const Expr *large = expr_sub(a, num(m, 1), tail);
+    const Expr *is_small = expr_binary(a, EX_LE, t, num(m, 1));
+    return copy_sign(m, expr_select(a, is_small, small, large), x);
 }
 
 /* sin (or cos) of an f64. */
@@ -268,9 +326,9 @@ static const Expr *expand(Arena *a, const Expr *x, const Expr *const *arg,
     case EX_LOG:
         return expand_log(&m, arg[0]);
     case EX_ERF:
-        return f32 ? expand_erf(&m, arg[0]) : NULL;
+        return f32 ? expand_erf(&m, arg[0]) : expand_erf64(&m, arg[0]);
     case EX_TANH:
-        return f32 ? expand_tanh(&m, arg[0]) : NULL;
+        return expand_tanh(&m, arg[0]);
     case EX_SIN:
     case EX_COS:
         return expr_cast(a, x->dtype,
@@ -386,7 +444,7 @@ static const Expr *full_value(Walk *w, const Expr *x)
                             narrowed(w, x->arg[0]->dtype, arg[0]));
     if (changed)
         result = expand(w->a, x, arg, w->fused);
-    if (!result || (is_call && x->dtype != DT_F32 && x->dtype != DT_F64))
+    if (is_call && x->dtype != DT_F32 && x->dtype != DT_F64)
         die("%s of %s has no expansion", expr_kind_name(x->kind),
             dtype_name(x->dtype));
     return result;

@@ -80,6 +80,8 @@ static const struct Exception {
     {"test_resize_downsample_scales_linear_align_corners",
      "expects 2.4 as the length of an axis of 2 elements, which version 19 "
      "of the operator mended"},
+    {"test_resize_downsample_scales_cubic_align_corners",
+     "expects 3.2 as the length of an axis of 3 elements, likewise"},
     {"test_averagepool_2d_ceil_last_window_starts_on_pad",
      "the expected values are written with four digits"},
     {"test_cast_BFLOAT16_to_FLOAT", "bf16 is stored as 16-bit integers"},
@@ -214,7 +216,10 @@ static void check_outputs(const char *what, Arena *arena, Diag *diag,
         if (!same)
             fail_msg("%s: output %d has another shape", what, i);
         check_close(arena_printf(arena, "%s, output %d", what, i), got[i],
-                    want, want->dtype == DT_F16 ? 2e-3 : 1e-4);
+                    want,
+                    want->dtype == DT_BF16  ? 1e-2
+                    : want->dtype == DT_F16 ? 2e-3
+                                            : 1e-4);
     }
 }
 
@@ -465,11 +470,11 @@ int main(int argc, char **argv)
     const char *newer = getenv("ASSAY_NEWER_CASES");
     Arena *arena = arena_new();
     const Suite suites[] = {
-        {"libonnx-testdata", "/usr/share/libonnx-testdata/data/node", 610, 1},
+        {"libonnx-testdata", "/usr/share/libonnx-testdata/data/node", 833, 0},
         {"extra cases",
          arena_printf(arena, "%s/cases/cases", shared ? shared : "../shared"),
          68, 0},
-        {"newer cases", newer ? newer : "$ASSAY_NEWER_CASES", 204, 0},
+        {"newer cases", newer ? newer : "$ASSAY_NEWER_CASES", 258, 0},
     };
     Tally tally = {0};
     int at = 1, code_every = 10;

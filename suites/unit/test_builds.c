@@ -154,6 +154,23 @@ static void placebo_is_the_floor(void **state)
     json_decref(rows);
 }
 
+/* A schedule may compute some values twice: that is no more work done. */
+static void fused_counts_no_more_work(void **state)
+{
+    Fixture *f = *state;
+    double flops[2] = {0, 0};
+    for (int side = 0; side < 2; side++)
+        for (int i = 0; i < f->info[side].step_count; i++)
+            flops[side] += f->info[side]
+                               .kernels[f->info[side].steps[i].kernel_index]
+                               .flops;
+    assert_true(flops[0] > 0);
+    assert_true(flops[1] <= flops[0] * (1 + 1e-9));
+    assert_true(flops[1] > 0.9 * flops[0]);
+    /* Two builds of one model say so. */
+    assert_true(f->info[0].source && f->info[0].source == f->info[1].source);
+}
+
 static void no_visits(void **state)
 {
     Fixture *f = *state;
@@ -209,6 +226,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(groups_hold_the_same_nodes),
         cmocka_unit_test(placebo_is_the_floor),
+        cmocka_unit_test(fused_counts_no_more_work),
         cmocka_unit_test(no_visits),
         cmocka_unit_test(roofline),
     };

@@ -1,5 +1,6 @@
 /* Control flow: known when compiling, and as regions of steps, in the
  * interpreter and the C backend, beside the oracles; the text forms. */
+#include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -216,20 +217,26 @@ static void test_interpreted(void **state)
         }
 }
 
-static void test_c_backend(void **state)
+/* Both backends, the iterations of parallel loops in reverse. */
+static void test_backends(void **state)
 {
+    static const char *const targets[] = {"native", "c"};
     char dir[] = "/tmp/assay-test-XXXXXX";
     (void)state;
     assert_non_null(mkdtemp(dir));
-    for (int i = 0; i < SAMPLES; i++) {
-        Arena *arena = arena_new();
-        Compiled c = compile_text(arena, samples[i].text, "c", NULL, false);
-        Array **got = run_compiled_c(&c, dir);
-        Array **want = run_reference(arena, c.source, NULL);
-        for (int k = 0; k < c.program->output_count; k++)
-            check_close(samples[i].name, got[k], want[k], 2e-5);
-        arena_free(arena);
-    }
+    for (int i = 0; i < SAMPLES; i++)
+        for (int in_c = 0; in_c < 2; in_c++) {
+            Arena *arena = arena_new();
+            Compiled c = compile_text(arena, samples[i].text, targets[in_c],
+                                      NULL, false);
+            void *library = load_compiled(&c, dir, in_c);
+            Array **got = run_loaded(&c, library);
+            Array **want = run_reference(arena, c.source, NULL);
+            for (int k = 0; k < c.program->output_count; k++)
+                check_close(samples[i].name, got[k], want[k], 2e-5);
+            dlclose(library);
+            arena_free(arena);
+        }
     Str command = {0};
     str_addf(&command, "rm -r '%s'", dir);
     assert_int_equal(system(str_text(&command)), 0);
@@ -350,7 +357,7 @@ static void test_faults(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_interpreted), cmocka_unit_test(test_c_backend),
+        cmocka_unit_test(test_interpreted), cmocka_unit_test(test_backends),
         cmocka_unit_test(test_text),        cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_faults),
     };

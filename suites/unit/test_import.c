@@ -382,6 +382,60 @@ static void test_upgrade(void **state)
     assert_true(array_get(node->inputs.data[2]->value, 0) == 2.5);
 }
 
+/* Before version 7 the second operand stood at an axis of the first. */
+static void test_old_broadcast(void **state)
+{
+    Builder *b = *state;
+    const int64_t dims[] = {2, 3, 4}, three[] = {3}, four[] = {4};
+    const float values[] = {1, 2, 3, 4};
+    b->opset.version = 6;
+    add_input(b, "x", 3, dims);
+    add_tensor(b, "k", 1, 1, three, values, 12);
+    add_tensor(b, "m", 1, 1, four, values, 16);
+    Onnx__NodeProto *add = add_node(b, "Add", "x k", "a");
+    add_int(b, add, "broadcast", 1);
+    add_int(b, add, "axis", 1);
+    add_int(b, add_node(b, "Mul", "a m", "y"), "broadcast", 1);
+    add_node(b, "PRelu", "y k", "z");
+    add_output(b, "z");
+    Graph *g = import_sound(b);
+    expect_type(g, "z", "f32[2,3,4]");
+    expect_type(g, "y", "f32[2,3,4]");
+    const Node *node = graph_find_tensor(g, "a")->producer;
+    assert_int_equal(node->attrs.list.count, 0);
+    assert_int_equal(node->inputs.data[1]->type.rank, 2);
+    node = graph_find_tensor(g, "y")->producer;
+    assert_string_equal(node->inputs.data[1]->name, "m");
+    add->attribute[1]->i = 3;
+    assert_null(import_with(b, NULL, 0));
+    assert_true(has_error(b->diag, "Add (output a): its attribute axis"));
+}
+
+/* Attributes of the first versions. */
+static void test_first_versions(void **state)
+{
+    Builder *b = *state;
+    const int64_t dims[] = {1, 2, 3}, shape[] = {2, 3}, kernel[] = {2};
+    b->opset.version = 1;
+    add_input(b, "x", 3, dims);
+    Onnx__NodeProto *pool = add_node(b, "LpPool", "x", "p");
+    add_float(b, pool, "p", 3);
+    add_ints(b, pool, "kernel_shape", 1, kernel);
+    add_ints(b, add_node(b, "Reshape", "x", "r"), "shape", 2, shape);
+    add_int(b, add_node(b, "Hardmax", "r", "h"), "axis", 0);
+    add_ints(b, add_node(b, "Relu", "p", "y"), "consumed_inputs", 1, kernel);
+    add_output(b, "h");
+    add_output(b, "y");
+    Graph *g = import_sound(b);
+    expect_type(g, "h", "f32[2,3]");
+    expect_type(g, "y", "f32[1,2,2]");
+    const Node *node = graph_find_tensor(g, "p")->producer;
+    assert_int_equal(attrs_int(&node->attrs, "p", 0), 3);
+    pool->attribute[0]->f = 1.5f;
+    assert_null(import_with(b, NULL, 0));
+    assert_true(has_error(b->diag, "p must be a whole number"));
+}
+
 /* Softmax before 13 takes the axes from 1 on together. */
 static void test_softmax(void **state)
 {
@@ -985,16 +1039,17 @@ static void test_read_tensor(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_plain),       TEST(test_tensors),
-        TEST(test_upgrade),     TEST(test_softmax),
-        TEST(test_upsample),    TEST(test_outputs),
-        TEST(test_fixed_input), TEST(test_dims),
-        TEST(test_unsupported), TEST(test_faults),
-        TEST(test_damaged),     TEST(test_nesting),
-        TEST(test_external),    TEST(test_external_outside),
-        TEST(test_read_tensor), TEST(test_bad_files),
-        TEST(test_cases),       TEST(test_models),
-        TEST(test_bodies),      TEST(test_scan),
+        TEST(test_plain),          TEST(test_tensors),
+        TEST(test_upgrade),        TEST(test_old_broadcast),
+        TEST(test_first_versions), TEST(test_softmax),
+        TEST(test_upsample),       TEST(test_outputs),
+        TEST(test_fixed_input),    TEST(test_dims),
+        TEST(test_unsupported),    TEST(test_faults),
+        TEST(test_damaged),        TEST(test_nesting),
+        TEST(test_external),       TEST(test_external_outside),
+        TEST(test_read_tensor),    TEST(test_bad_files),
+        TEST(test_cases),          TEST(test_models),
+        TEST(test_bodies),         TEST(test_scan),
         TEST(test_body_faults),
     };
     return cmocka_run_group_tests_name("import", tests, NULL, NULL);

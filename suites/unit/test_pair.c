@@ -97,6 +97,21 @@ static void goes_on_while_undecided(void **state)
     pair_free(&p);
 }
 
+/* One block says nothing of how blocks differ. */
+static void one_block_decides_nothing(void **state)
+{
+    (void)state;
+    PairPlan quick = {.least_blocks = 1, .most_blocks = 1};
+    Machine m = {.a = 3, .b = 1};
+    Pair p;
+    pair_run(&quick, visit, &m, &p);
+    assert_int_equal(p.blocks, 1);
+    assert_true(fabs(p.ratio.value - 3) < 1e-9);
+    assert_true(isnan(p.ratio.low) && isnan(p.ratio.high));
+    assert_int_equal(p.verdict, VERDICT_INCONCLUSIVE);
+    pair_free(&p);
+}
+
 static void drift_cancels(void **state)
 {
     (void)state;
@@ -128,6 +143,8 @@ static void disturbed_blocks_are_repeated(void **state)
     pair_run(&plan, visit, &m, &p);
     assert_int_equal(p.disturbed, 3);
     assert_int_equal(p.repeated, 6);
+    /* However clear the ratio: nobody knows what else was measured. */
+    assert_int_equal(p.verdict, VERDICT_INCONCLUSIVE);
     assert_int_equal(p.blocks, 3);
     pair_free(&p);
 }
@@ -178,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stops_when_decided),
         cmocka_unit_test(goes_on_while_undecided),
+        cmocka_unit_test(one_block_decides_nothing),
         cmocka_unit_test(drift_cancels),
         cmocka_unit_test(disturbed_blocks_are_repeated),
         cmocka_unit_test(failure_ends_it),

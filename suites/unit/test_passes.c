@@ -87,6 +87,29 @@ static void test_infer(void **state)
            "  output y\n");
 }
 
+/* Floats that decide a shape become constants, others stay what they are. */
+static void test_infer_floats(void **state)
+{
+    (void)state;
+    expect(pass_infer, 0,
+           "graph g\n"
+           "  const n: i64[] = {3}\n"
+           "  const zero: f32[] = {0}\n"
+           "  const one: f32[] = {1}\n"
+           "  f: f32[] = Cast cast(n) {to=1}\n"
+           "  e: f32[] = Add add(f, one)\n"
+           "  r: f32[4] = Range range(zero, e, one)\n"
+           "  y: f32[4] = Mul mul(r, f)\n"
+           "  output y\n",
+           "  const zero: f32[] = {0}\n"
+           "  const one: f32[] = {1}\n"
+           "  const f_11: f32[] from(f) = {3}\n"
+           "  const e_12: f32[] from(e) = {4}\n"
+           "  r: f32[4] = Range range(zero, e_12, one)\n"
+           "  y: f32[4] = Mul mul(r, f_11)\n"
+           "  output y\n");
+}
+
 static void test_fold(void **state)
 {
     (void)state;
@@ -973,14 +996,23 @@ static void test_linear_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_infer),     cmocka_unit_test(test_infer_faults),
-        cmocka_unit_test(test_fold),      cmocka_unit_test(test_decompose),
-        cmocka_unit_test(test_simplify),  cmocka_unit_test(test_slice),
-        cmocka_unit_test(test_batchnorm), cmocka_unit_test(test_cse),
-        cmocka_unit_test(test_dce),       cmocka_unit_test(test_impure),
-        cmocka_unit_test(test_layout),    cmocka_unit_test(test_fuse),
-        cmocka_unit_test(test_reasons),   cmocka_unit_test(test_options),
-        cmocka_unit_test(test_doubling),  cmocka_unit_test(test_linear_time),
+        cmocka_unit_test(test_infer),
+        cmocka_unit_test(test_infer_faults),
+        cmocka_unit_test(test_infer_floats),
+        cmocka_unit_test(test_fold),
+        cmocka_unit_test(test_decompose),
+        cmocka_unit_test(test_simplify),
+        cmocka_unit_test(test_slice),
+        cmocka_unit_test(test_batchnorm),
+        cmocka_unit_test(test_cse),
+        cmocka_unit_test(test_dce),
+        cmocka_unit_test(test_impure),
+        cmocka_unit_test(test_layout),
+        cmocka_unit_test(test_fuse),
+        cmocka_unit_test(test_reasons),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_doubling),
+        cmocka_unit_test(test_linear_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
