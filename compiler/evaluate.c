@@ -46,7 +46,7 @@ bool evaluate_node(Arena *arena, const Graph *g, const Node *node,
 {
     Arena *scratch = arena_new();
     Diag *diag = diag_new(scratch, NULL);
-    Kernel *kernel = op_program(scratch, node);
+    Kernel *kernel = op_program(scratch, node, NULL);
     double work = kernel ? work_of_loops(kernel->body) : 0;
     if (!kernel) {
         Definition *def = define_node(scratch, node);

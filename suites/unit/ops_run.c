@@ -8,7 +8,7 @@ bool ops_run_node(Arena *arena, Diag *diag, const Node *node,
                   const Array *const *in, Array **out)
 {
     Arena *scratch = arena_new();
-    Kernel *kernel = op_program(scratch, node);
+    Kernel *kernel = op_program(scratch, node, NULL);
     if (!kernel) {
         Definition *def = define_node(scratch, node);
         if (!def) {
