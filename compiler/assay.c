@@ -29,7 +29,8 @@ struct AssayCompiler {
     Diag *diag;
     /* `source` stays as loaded; `graph` is a second copy for the passes. */
     Graph *source, *graph;
-    const OpTable *ops; /* the user's own first */
+    Vec(AssayModelInput) inputs; /* of the file */
+    const OpTable *ops;          /* the user's own first */
     const Target *target;
     AssayOptions options;
     Program *program;
@@ -106,12 +107,25 @@ bool assay_load_onnx(AssayCompiler *c, const char *path, const AssayLoad *load)
         ARENA_ARRAY(c->arena, ImportBind, load->bind_count + 1);
     for (int i = 0; i < load->bind_count; i++)
         binds[i] = (ImportBind){load->binds[i].name, load->binds[i].value};
-    ImportOptions options = {dims, load->dim_count, binds, load->bind_count};
+    ImportInputs inputs = {0};
+    ImportOptions options = {dims, load->dim_count, binds, load->bind_count,
+                             &inputs};
     c->diag->file = arena_strdup(c->arena, path);
     c->source = onnx_import(c->arena, c->diag, c->ops, path, &options);
     c->graph = c->source ? graph_copy(c->arena, c->source) : NULL;
+    c->inputs.count = 0;
+    for (int i = 0; i < inputs.count; i++)
+        vec_push(
+            c->arena, &c->inputs,
+            ((AssayModelInput){inputs.data[i].name, inputs.data[i].is_fixed}));
     add_timing(c, "import", start);
     return c->graph != NULL;
+}
+
+int assay_model_inputs(AssayCompiler *c, const AssayModelInput **rows)
+{
+    *rows = c->inputs.data;
+    return c->inputs.count;
 }
 
 const Array *assay_read_tensor(AssayCompiler *c, const char *path)

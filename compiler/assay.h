@@ -69,6 +69,15 @@ typedef struct AssayLoad {
 /* Reads an ONNX file. `load` may be NULL. */
 bool assay_load_onnx(AssayCompiler *compiler, const char *path,
                      const AssayLoad *load);
+/* An input as the file lists it. */
+typedef struct AssayModelInput {
+    const char *name;
+    bool is_fixed; /* the file stores a value, which only a bind replaces */
+} AssayModelInput;
+
+/* The inputs of the file that was loaded last, in its order, bound and fixed
+ * ones too. Their number; the rows are the compiler's. */
+int assay_model_inputs(AssayCompiler *compiler, const AssayModelInput **rows);
 /* A serialized TensorProto (.pb), as ONNX's test data are; or NULL. */
 const Array *assay_read_tensor(AssayCompiler *compiler, const char *path);
 /* After a compilation that failed: the inputs whose values decide shapes,

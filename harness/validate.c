@@ -34,7 +34,8 @@ typedef struct Case {
     AssayBind binds[MAX_LIST];
     int bind_count;
     bool is_noted;
-    Vec(const char *) inputs; /* of the file */
+    Vec(AssayModelInput) inputs; /* of the file */
+    int set;
     const char *op;
     double max_excess;
     Str reason;
@@ -53,57 +54,101 @@ static const char *model_path(const Case *c)
     return arena_printf(c->arena, "%s/model.onnx", c->folder);
 }
 
-static const char *data_file(const Case *c, int set, const char *kind,
-                             int number)
+/* Of the data set at hand. */
+static const char *data_file(const Case *c, const char *kind, int number)
 {
     return arena_printf(c->arena, "%s/test_data_set_%d/%s_%d.pb", c->folder,
-                        set, kind, number);
+                        c->set, kind, number);
+}
+
+/* Does the data set have a value for each input, also for those that the
+ * model stores a default for? */
+static bool feeds_fixed(const Case *c)
+{
+    bool has_fixed = false;
+    for (int i = 0; i < c->inputs.count; i++)
+        has_fixed |= c->inputs.data[i].is_fixed;
+    return has_fixed &&
+           !access(data_file(c, "input", c->inputs.count - 1), F_OK);
 }
 
 /* What input_N stands for; a bound input keeps its number. */
 static int input_number(const Case *c, const char *name)
 {
-    for (int i = 0; i < c->inputs.count; i++)
-        if (!strcmp(c->inputs.data[i], name))
-            return i;
+    bool all = feeds_fixed(c);
+    int number = 0;
+    for (int i = 0; i < c->inputs.count; i++) {
+        const AssayModelInput *input = &c->inputs.data[i];
+        if (input->is_fixed && !all)
+            continue;
+        if (!strcmp(input->name, name))
+            return number;
+        number++;
+    }
     return -1;
 }
 
-/* The inputs of the file, before any is bound. */
+/* The inputs of the file and its first operator. */
 static void note_model(Case *c)
 {
     const Graph *g = assay_source_graph(c->compiler);
+    const AssayModelInput *inputs;
     if (!g || c->is_noted)
         return;
     c->is_noted = true;
-    for (int i = 0; i < g->inputs.count; i++)
+    int count = assay_model_inputs(c->compiler, &inputs);
+    for (int i = 0; i < count; i++)
         vec_push(c->arena, &c->inputs,
-                 arena_strdup(c->arena, g->inputs.data[i]->name));
+                 ((AssayModelInput){arena_strdup(c->arena, inputs[i].name),
+                                    inputs[i].is_fixed}));
     if (g->nodes.count)
         c->op = arena_strdup(c->arena, op_name(g->nodes.data[0]->op));
+}
+
+/* Binds the input to its value in the data set. False when there is none. */
+static bool bind_input(Case *c, const char *name)
+{
+    int number = input_number(c, name);
+    if (number < 0 || c->bind_count == MAX_LIST)
+        return false;
+    AssayCompiler *reader = assay_new();
+    const Array *value =
+        assay_read_tensor(reader, data_file(c, "input", number));
+    /* The value belongs to `reader`, which is never freed: this process
+     * lives for one case. */
+    if (value)
+        c->binds[c->bind_count++] =
+            (AssayBind){arena_strdup(c->arena, name), value};
+    return value != NULL;
+}
+
+static bool is_bound(const Case *c, const char *name)
+{
+    for (int i = 0; i < c->bind_count; i++)
+        if (!strcmp(c->binds[i].name, name))
+            return true;
+    return false;
 }
 
 /* Binds what the failed compilation wants. False when that is nothing new. */
 static bool bind_wanted(Case *c)
 {
     const char *const *names;
-    int count = assay_wanted_inputs(c->compiler, &names), added = 0;
-    for (int i = 0; i < count && c->bind_count < MAX_LIST; i++) {
-        const char *name = arena_strdup(c->arena, names[i]);
-        int number = input_number(c, name);
-        if (number < 0)
-            continue;
-        AssayCompiler *reader = assay_new();
-        const Array *value =
-            assay_read_tensor(reader, data_file(c, 0, "input", number));
-        if (value) {
-            /* The value belongs to `reader`, which is never freed: this
-             * process lives for one case. */
-            c->binds[c->bind_count++] = (AssayBind){name, value};
-            added++;
-        }
-    }
-    return added > 0;
+    int count = assay_wanted_inputs(c->compiler, &names);
+    bool added = false;
+    for (int i = 0; i < count; i++)
+        added |= bind_input(c, names[i]);
+    return added;
+}
+
+/* Binds the defaults that the data set replaces; likewise. */
+static bool bind_fixed(Case *c)
+{
+    bool added = false;
+    for (int i = 0; i < c->inputs.count && feeds_fixed(c); i++)
+        if (c->inputs.data[i].is_fixed && !is_bound(c, c->inputs.data[i].name))
+            added |= bind_input(c, c->inputs.data[i].name);
+    return added;
 }
 
 static bool load_model(Case *c)
@@ -126,8 +171,9 @@ static bool compile(Case *c, ValidateLevel level, const char *artifact)
     while (true) {
         bool ok = load_model(c);
         note_model(c);
-        ok = ok && assay_compile(c->compiler, &o.assay);
-        if (!ok && bind_wanted(c)) {
+        bool again = ok && bind_fixed(c);
+        ok = ok && !again && assay_compile(c->compiler, &o.assay);
+        if (again || (!ok && bind_wanted(c))) {
             assay_free(c->compiler);
             continue;
         }
@@ -138,13 +184,12 @@ static bool compile(Case *c, ValidateLevel level, const char *artifact)
 }
 
 /* The data set's inputs as .npy files, NAME=FILE. */
-static bool write_inputs(Case *c, int set, const ArtifactInfo *info,
-                         const char **files)
+static bool write_inputs(Case *c, const ArtifactInfo *info, const char **files)
 {
     for (int i = 0; i < info->input_count; i++) {
         int number = input_number(c, info->inputs[i].name);
         const Array *value =
-            assay_read_tensor(c->compiler, data_file(c, set, "input", number));
+            assay_read_tensor(c->compiler, data_file(c, "input", number));
         if (!value)
             return fail(c, CASE_REFUSED, assay_errors(c->compiler));
         const char *path = arena_printf(c->arena, "%s/in%d.npy", c->work, i);
@@ -155,12 +200,12 @@ static bool write_inputs(Case *c, int set, const ArtifactInfo *info,
     return true;
 }
 
-static bool compare_output(Case *c, int set, const ArtifactInfo *info,
-                           int number, const char *file)
+static bool compare_output(Case *c, const ArtifactInfo *info, int number,
+                           const char *file)
 {
     const char *name = info->outputs[number].name;
     const Array *wanted =
-        assay_read_tensor(c->compiler, data_file(c, set, "output", number));
+        assay_read_tensor(c->compiler, data_file(c, "output", number));
     if (!wanted)
         return fail(c, CASE_REFUSED, assay_errors(c->compiler));
     const Array *got = npy_read(c->arena, file, &c->reason);
@@ -189,13 +234,12 @@ static bool compare_output(Case *c, int set, const ArtifactInfo *info,
                              name, (long long)d.worst, d.got, d.wanted));
 }
 
-static bool run_set(Case *c, int set, const char *artifact,
-                    const ArtifactInfo *info)
+static bool run_set(Case *c, const char *artifact, const ArtifactInfo *info)
 {
     const char *out = arena_printf(c->arena, "%s/out", c->work);
     const char **files =
         ARENA_ARRAY(c->arena, const char *, info->input_count + 1);
-    if (!make_folders(out) || !write_inputs(c, set, info, files))
+    if (!make_folders(out) || !write_inputs(c, info, files))
         return c->status != CASE_OK || fail(c, CASE_CRASHED, "no folder");
     Launch launch = {.artifact = artifact,
                      .inputs = files,
@@ -211,34 +255,39 @@ static bool run_set(Case *c, int set, const char *artifact,
     const char **names = runner_file_names(c->arena, info);
     for (int i = 0; i < info->output_count; i++)
         if (!compare_output(
-                c, set, info, i,
+                c, info, i,
                 arena_printf(c->arena, "%s/%s.npy", out, names[i])))
             return false;
     return true;
+}
+
+static bool has_set(const Case *c, int set)
+{
+    return !access(
+        arena_printf(c->arena, "%s/test_data_set_%d", c->folder, set), F_OK);
 }
 
 static bool run_level(Case *c, ValidateLevel level)
 {
     const char *artifact =
         arena_printf(c->arena, "%s/%s", c->work, level_names[level]);
-    if (!compile(c, level, artifact))
-        return false;
-    ArtifactInfo info;
-    AssayError error;
-    if (artifact_read_info(c->arena, artifact, &info, &error) != ASSAY_OK)
-        return fail(c, CASE_CRASHED, error.text);
-    for (int set = 0;
-         !access(arena_printf(c->arena, "%s/test_data_set_%d", c->folder, set),
-                 F_OK);
-         set++) {
+    for (c->set = 0; has_set(c, c->set); c->set++) {
+        ArtifactInfo info;
+        AssayError error;
         /* A bound value holds for the set that it is from. */
-        if (set && c->bind_count)
-            break;
-        if (!run_set(c, set, artifact, &info))
+        if (c->set == 0 || c->bind_count || feeds_fixed(c)) {
+            if (c->compiler)
+                assay_free(c->compiler);
+            c->bind_count = 0;
+            if (!compile(c, level, artifact))
+                return false;
+        }
+        if (artifact_read_info(c->arena, artifact, &info, &error) != ASSAY_OK)
+            return fail(c, CASE_CRASHED, error.text);
+        if (!run_set(c, artifact, &info))
             return false;
     }
-    assay_free(c->compiler);
-    return true;
+    return c->set > 0 || fail(c, CASE_REFUSED, "there is no test_data_set_0");
 }
 
 static const char *bound_text(const Case *c)

@@ -1,5 +1,6 @@
 /* Oracles of elementwise operators, in double (integers in int64). */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "reference/internal.h"
@@ -213,6 +214,11 @@ static bool compare_int(char op, bool equal, DType dtype, int64_t x, int64_t y)
     }
 }
 
+static const char *ref_text(const Array *x, int64_t index)
+{
+    return ((const char *const *)x->data)[index];
+}
+
 static bool is_inf(RefCall *call, double x)
 {
     return (x == INFINITY &&
@@ -251,7 +257,9 @@ bool ref_compare(RefCall *call)
     Array *out = ref_out(call, 0, DT_BOOL, w.rank, w.dims);
     int64_t count = array_count(out);
     for (int64_t i = 0; i < count; i++, ref_walk_next(&w)) {
-        bool r = dtype_is_float(x->dtype)
+        bool r = x->dtype == DT_STRING ? !strcmp(ref_text(x, w.offset[0]),
+                                                 ref_text(y, w.offset[1]))
+                 : dtype_is_float(x->dtype)
                      ? compare_double(op, equal, array_get(x, w.offset[0]),
                                       array_get(y, w.offset[1]))
                      : compare_int(op, equal, x->dtype,
@@ -338,6 +346,20 @@ static int64_t saturate(double x, DType dtype)
     return x <= bottom ? (int64_t)bottom : (int64_t)trunc(x);
 }
 
+/* Long double has the digits of all integers. */
+static void set_from_text(Array *y, int64_t i, const char *text)
+{
+    long double value = strtold(text, NULL);
+
+    if (y->dtype == DT_U64 && value > 0)
+        ((uint64_t *)y->data)[i] =
+            value < 0x1p64L ? (uint64_t)value : UINT64_MAX;
+    else if (y->dtype == DT_I64 && fabsl(value) < 0x1p63L)
+        array_set_int(y, i, (int64_t)value);
+    else
+        array_set(y, i, (double)value);
+}
+
 /* The type is an attribute, as ONNX's number or by name, or that of the
  * second operand (CastLike). */
 bool ref_cast(RefCall *call)
@@ -356,7 +378,9 @@ bool ref_cast(RefCall *call)
     Array *y = ref_out(call, 0, dtype, x->rank, x->dims);
     int64_t count = array_count(x);
     for (int64_t i = 0; i < count; i++) {
-        if (dtype == DT_BOOL)
+        if (x->dtype == DT_STRING)
+            set_from_text(y, i, ref_text(x, i));
+        else if (dtype == DT_BOOL)
             array_set_int(y, i,
                           dtype_is_float(x->dtype) ? array_get(x, i) != 0
                                                    : array_get_int(x, i) != 0);

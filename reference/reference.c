@@ -207,6 +207,10 @@ bool reference_eval(RefCall *call)
     if (!row)
         return ref_fail(call, "no oracle for this operator; add a row in "
                               "reference/reference.c");
+    for (int i = 0; i < call->in_count; i++)
+        if (call->in[i] && call->in[i]->dtype == DT_STRING &&
+            row->eval != ref_cast && row->eval != ref_compare)
+            return ref_fail(call, "no oracle for strings");
     call->scratch = arena_new();
     bool ok = row->eval(call);
     arena_free(call->scratch);

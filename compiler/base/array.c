@@ -32,6 +32,7 @@ static const DTypeRow dtypes[DT_COUNT] = {
     [DT_U16] = {"u16", 2, false, false},
     [DT_U8] = {"u8", 1, false, false},
     [DT_BOOL] = {"bool", 1, false, false},
+    [DT_STRING] = {"string", sizeof(char *), false, false},
 };
 
 /* An element type from a damaged structure must not index past the table. */
@@ -85,12 +86,23 @@ size_t array_bytes(const Array *array)
     return (size_t)array_count(array) * dtype_size(array->dtype);
 }
 
+static bool equal_texts(const Array *a, const Array *b)
+{
+    const char *const *x = a->data, *const *y = b->data;
+    for (int64_t i = 0; i < array_count(a); i++)
+        if (strcmp(x[i], y[i]) != 0)
+            return false;
+    return true;
+}
+
 bool array_equal(const Array *a, const Array *b)
 {
     return a->dtype == b->dtype && a->rank == b->rank &&
            memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0 &&
            (a->data == b->data ||
-            memcmp(a->data, b->data, array_bytes(a)) == 0);
+            (a->dtype == DT_STRING
+                 ? equal_texts(a, b)
+                 : memcmp(a->data, b->data, array_bytes(a)) == 0));
 }
 
 Array *array_try_new(Arena *arena, DType dtype, int rank, const int64_t *dims)

@@ -26,6 +26,9 @@ typedef enum DType {
     DT_U16,
     DT_U8,
     DT_BOOL, /* one byte, 0 or 1 */
+    /* Constants only: elements are `const char *`, never NULL in what the
+     * importer reads. */
+    DT_STRING,
     DT_COUNT
 } DType;
 

@@ -126,6 +126,11 @@ static bool parse_double(Parser *p, double *value)
 /* By way of a double only where the type is no wider. */
 static bool parse_element(Parser *p, Array *array, int64_t index)
 {
+    if (array->dtype == DT_STRING) {
+        const char *text = parse_name(p);
+        ((const char **)array->data)[index] = text;
+        return text != NULL;
+    }
     if (array->dtype == DT_U64) {
         char *end;
         skip_blanks(p);

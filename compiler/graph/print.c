@@ -38,7 +38,9 @@ static void print_name(Str *out, const char *name)
 
 static void print_element(Str *out, const Array *array, int64_t index)
 {
-    if (array->dtype == DT_F64)
+    if (array->dtype == DT_STRING)
+        str_add_quoted(out, ((const char *const *)array->data)[index]);
+    else if (array->dtype == DT_F64)
         str_add_double(out, array_get(array, index));
     else if (dtype_is_float(array->dtype))
         str_add_float(out, (float)array_get(array, index));
@@ -152,7 +154,8 @@ static void print_constant(Str *out, const Tensor *tensor, bool values)
     str_add(out, "  const ");
     print_tensor(out, tensor);
     str_add(out, " = ");
-    if (values || array_count(value) <= SHORT_CONSTANT)
+    if (values || array_count(value) <= SHORT_CONSTANT ||
+        value->dtype == DT_STRING)
         print_values(out, value);
     else
         str_addf(out, "#%016llx",

@@ -77,7 +77,13 @@ static int32_t onnx_type(DType dtype)
     return number;
 }
 
-static Onnx__TensorProto tensor_message(const Array *value, const char *name)
+static ProtobufCBinaryData text_message(const char *text)
+{
+    return (ProtobufCBinaryData){strlen(text), (uint8_t *)(uintptr_t)text};
+}
+
+static Onnx__TensorProto tensor_message(Arena *arena, const Array *value,
+                                        const char *name)
 {
     Onnx__TensorProto t = ONNX__TENSOR_PROTO__INIT;
     t.name = (char *)name;
@@ -85,6 +91,15 @@ static Onnx__TensorProto tensor_message(const Array *value, const char *name)
     t.dims = (int64_t *)value->dims;
     t.has_data_type = 1;
     t.data_type = onnx_type(value->dtype);
+    if (value->dtype == DT_STRING) {
+        int64_t count = array_count(value);
+        t.n_string_data = (size_t)count;
+        t.string_data = ARENA_ARRAY(arena, ProtobufCBinaryData, count + 1);
+        for (int64_t i = 0; i < count; i++)
+            t.string_data[i] =
+                text_message(((const char *const *)value->data)[i]);
+        return t;
+    }
     t.has_raw_data = 1;
     t.raw_data.data = value->data;
     t.raw_data.len = array_bytes(value);
@@ -104,8 +119,7 @@ static void set_strings(Export *e, Onnx__AttributeProto *a, const Attr *attr)
     a->n_strings = (size_t)attr->count;
     a->strings = ARENA_ARRAY(e->arena, ProtobufCBinaryData, attr->count + 1);
     for (int i = 0; i < attr->count; i++)
-        a->strings[i] = (ProtobufCBinaryData){
-            strlen(attr->strings[i]), (uint8_t *)(uintptr_t)attr->strings[i]};
+        a->strings[i] = text_message(attr->strings[i]);
 }
 
 /* The kinds are in the order of AttrKind. */
@@ -150,7 +164,7 @@ static Onnx__AttributeProto *attr_message(Export *e, const Attr *attr)
         break;
     case ATTR_TENSOR:
         a->t = ARENA_NEW(e->arena, Onnx__TensorProto);
-        *a->t = tensor_message(attr->tensor, "");
+        *a->t = tensor_message(e->arena, attr->tensor, "");
         break;
     }
     return a;
@@ -298,16 +312,20 @@ static void put_message(Writer *w, Arena *scratch, int field,
 /* All but its data as a message, then the data from where it lies. */
 static void put_initializer(Writer *w, Arena *scratch, const Tensor *t)
 {
-    Onnx__TensorProto message = tensor_message(t->value, t->name);
+    Onnx__TensorProto message = tensor_message(scratch, t->value, t->name);
     size_t bytes = message.raw_data.len;
+    bool has_raw = message.has_raw_data; /* strings have none */
     message.has_raw_data = 0;
     size_t head = protobuf_c_message_get_packed_size(&message.base);
     Writer field = {0};
-    put_head(&field, TENSOR_RAW_DATA, bytes);
+    if (has_raw)
+        put_head(&field, TENSOR_RAW_DATA, bytes);
     put_head(w, GRAPH_INITIALIZER, head + field.bytes + bytes);
     uint8_t *data = arena_alloc(scratch, head + 1);
     protobuf_c_message_pack(&message.base, data);
     put(w, data, head);
+    if (!has_raw)
+        return;
     put_head(w, TENSOR_RAW_DATA, bytes);
     put(w, t->value->data, bytes);
 }

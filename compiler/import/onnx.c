@@ -58,7 +58,24 @@ static bool add_constant(Reader *r, const char *name, const Array *value)
     return true;
 }
 
-/* Values are checked before anything refers to them. */
+static const ImportBind *find_bind(const Reader *r, const char *name)
+{
+    for (int i = 0; i < r->options.bind_count; i++)
+        if (strcmp(r->options.binds[i].name, name) == 0)
+            return &r->options.binds[i];
+    return NULL;
+}
+
+static bool is_listed_input(const Reader *r, const char *name)
+{
+    for (size_t i = 0; i < r->proto->n_input; i++)
+        if (!strcmp(text_of(r->proto->input[i]->name), name))
+            return true;
+    return false;
+}
+
+/* Values are checked before anything refers to them. One that is bound to
+ * another value is only a default. */
 bool reader_initializers(Reader *r)
 {
     bool ok = true;
@@ -67,6 +84,8 @@ bool reader_initializers(Reader *r)
     for (size_t i = 0; i < r->proto->n_initializer; i++) {
         const Onnx__TensorProto *proto = r->proto->initializer[i];
         const char *name = text_of(proto->name);
+        if (find_bind(r, name) && is_listed_input(r, name))
+            continue;
         const Array *value =
             tensor_value(r->in.arena, r->in.diag, proto, name, r->in.path);
         ok &= value && add_constant(r, name, value);
@@ -161,14 +180,6 @@ static bool read_input_type(Reader *r, const Onnx__ValueInfoProto *proto,
     return ok;
 }
 
-static const ImportBind *find_bind(const Reader *r, const char *name)
-{
-    for (int i = 0; i < r->options.bind_count; i++)
-        if (strcmp(r->options.binds[i].name, name) == 0)
-            return &r->options.binds[i];
-    return NULL;
-}
-
 /* Element type and rank, and the extents that are numbers. */
 static bool check_bind(Reader *r, const ImportBind *bind,
                        const TensorType *type)
@@ -195,18 +206,30 @@ static bool check_binds(Reader *r)
     bool ok = true;
     for (int i = 0; i < r->options.bind_count; i++) {
         const char *name = r->options.binds[i].name;
-        bool known = false;
-        for (size_t k = 0; k < r->proto->n_input; k++)
-            known = known || !strcmp(text_of(r->proto->input[k]->name), name);
-        if (!known)
+        if (!is_listed_input(r, name))
             ok = diag_error(r->in.diag, "--bind %s: there is no such input",
                             name);
     }
     return ok;
 }
 
-/* An input that has an initializer is a default that could be overridden.
- * Compiled code has it built in, so it is refused as an input, aloud. */
+static bool has_initializer(const Reader *r, const char *name)
+{
+    for (size_t i = 0; i < r->proto->n_initializer; i++)
+        if (!strcmp(text_of(r->proto->initializer[i]->name), name))
+            return true;
+    return false;
+}
+
+static void list_input(Reader *r, const char *name, bool is_fixed)
+{
+    if (r->options.inputs)
+        vec_push(r->in.arena, r->options.inputs,
+                 ((ImportInput){name, is_fixed}));
+}
+
+/* An input that has an initializer is a default that may be overridden, with
+ * --bind: compiled code has it built in, and says so. */
 static bool read_inputs(Reader *r)
 {
     bool ok = true;
@@ -214,13 +237,18 @@ static bool read_inputs(Reader *r)
         const Onnx__ValueInfoProto *proto = r->proto->input[i];
         const char *name = text_of(proto->name);
         const Tensor *known = map_get(&r->tensors, name);
+        const ImportBind *bind = find_bind(r, name);
         TensorType type;
+        list_input(r, name,
+                   (known && known->value) ||
+                       (bind && has_initializer(r, name)));
         if (known && known->value) {
             /* Before IR 4 every initializer had to be an input as well. */
             if (r->model->ir_version >= 4)
                 diag_warn(r->in.diag,
                           "input %s has a stored default, which is used: it "
-                          "is a fixed input and cannot be fed",
+                          "is a fixed input and cannot be fed; --bind gives "
+                          "it another value",
                           name);
             continue;
         }
@@ -235,7 +263,6 @@ static bool read_inputs(Reader *r)
             ok = false;
             continue;
         }
-        const ImportBind *bind = find_bind(r, name);
         if (bind) {
             ok &= check_bind(r, bind, &type) &&
                   add_constant(r, name, bind->value);
@@ -410,6 +437,18 @@ static const Array *constant_value(Reader *r, const Onnx__NodeProto *node)
         array = array_new(arena, DT_F32, 1, &count);
         for (int i = 0; i < attr->count; i++)
             array_set(array, i, attr->floats[i]);
+        return array;
+    }
+    if (strcmp(attr->name, "value_string") == 0 && attr->kind == ATTR_STRING) {
+        array = array_new(arena, DT_STRING, 0, NULL);
+        *(const char **)array->data = attr->s;
+        return array;
+    }
+    if (strcmp(attr->name, "value_strings") == 0 &&
+        attr->kind == ATTR_STRINGS) {
+        array = array_new(arena, DT_STRING, 1, &count);
+        for (int i = 0; i < attr->count; i++)
+            ((const char **)array->data)[i] = attr->strings[i];
         return array;
     }
     attr_fault(r, node, attr->name, "is no constant that is supported");

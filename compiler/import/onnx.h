@@ -18,11 +18,21 @@ typedef struct ImportBind {
     const Array *value;
 } ImportBind;
 
+/* An input as the file lists it. */
+typedef struct ImportInput {
+    const char *name;
+    bool is_fixed; /* the file stores a value for it */
+} ImportInput;
+
+typedef Vec(ImportInput) ImportInputs;
+
 typedef struct ImportOptions {
     const ImportDim *dims;
     int dim_count;
     const ImportBind *binds;
     int bind_count;
+    /* Gets the inputs in the file's order, bound ones too; or NULL. */
+    ImportInputs *inputs;
 } ImportOptions;
 
 /* The graph of a model, or NULL with all faults of a kind in `diag`.

@@ -78,6 +78,30 @@ static bool from_raw(Arena *arena, Diag *diag, const Onnx__TensorProto *proto,
     return true;
 }
 
+/* Texts are used as such from here on: they end at a zero byte. */
+static bool from_strings(Arena *arena, Diag *diag,
+                         const Onnx__TensorProto *proto, const char *name,
+                         Array *array)
+{
+    int64_t count = array_count(array);
+    if (proto->n_string_data != (size_t)count)
+        return wrong_size(diag, name, proto->n_string_data, "strings", count);
+    *array = *array_new(arena, DT_STRING, array->rank, array->dims);
+    const char **texts = array->data;
+    for (int64_t i = 0; i < count; i++) {
+        const ProtobufCBinaryData *bytes = &proto->string_data[i];
+        if (bytes->len && memchr(bytes->data, 0, bytes->len))
+            return diag_error(diag,
+                              "tensor %s: string %lld has a zero byte, which "
+                              "is not supported",
+                              name, (long long)i);
+        texts[i] = bytes->len
+                       ? arena_strndup(arena, (char *)bytes->data, bytes->len)
+                       : "";
+    }
+    return true;
+}
+
 /* The typed field that holds this element type: its item count. */
 static size_t typed_count(const Onnx__TensorProto *proto, DType dtype)
 {
@@ -145,6 +169,8 @@ Array *tensor_value(Arena *arena, Diag *diag, const Onnx__TensorProto *proto,
                         "tensor %s is stored in segments, which is not "
                         "supported",
                         name);
+    else if (array->dtype == DT_STRING)
+        ok = from_strings(arena, diag, proto, name, array);
     else if (proto->has_data_location &&
              proto->data_location ==
                  ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)

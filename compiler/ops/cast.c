@@ -1,14 +1,14 @@
 /* Conversions between element types. */
 #include "ops/rules.h"
 
-/* Strings, complex numbers and types below 8 bits are not there. */
+/* Complex numbers and types below 8 bits are not there. */
 DType dtype_of_onnx(int64_t number)
 {
     static const DType types[] = {
         [1] = DT_F32,  [2] = DT_U8,   [3] = DT_I8,   [4] = DT_U16,
-        [5] = DT_I16,  [6] = DT_I32,  [7] = DT_I64,  [9] = DT_BOOL,
-        [10] = DT_F16, [11] = DT_F64, [12] = DT_U32, [13] = DT_U64,
-        [16] = DT_BF16};
+        [5] = DT_I16,  [6] = DT_I32,  [7] = DT_I64,  [8] = DT_STRING,
+        [9] = DT_BOOL, [10] = DT_F16, [11] = DT_F64, [12] = DT_U32,
+        [13] = DT_U64, [16] = DT_BF16};
     if (number < 0 || number >= (int64_t)(sizeof types / sizeof *types))
         return DT_INVALID;
     return types[number];
@@ -24,6 +24,9 @@ static bool infer_cast(InferContext *c)
                            "casts to element type number %lld, which is "
                            "not supported",
                            (long long)to);
+    if (x->dtype == DT_STRING &&
+        !infer_strings_as_numbers(c, dtype_of_onnx(to)))
+        return false;
     return infer_set_checked(c, 0, dtype_of_onnx(to), x->rank, x->dims);
 }
 
@@ -31,7 +34,10 @@ static bool infer_cast(InferContext *c)
 static bool infer_cast_like(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0);
-    return infer_set_checked(c, 0, infer_input(c, 1)->dtype, x->rank, x->dims);
+    DType to = infer_input(c, 1)->dtype;
+    if (x->dtype == DT_STRING && !infer_strings_as_numbers(c, to))
+        return false;
+    return infer_set_checked(c, 0, to, x->rank, x->dims);
 }
 
 static void define_cast(DefineContext *c)
@@ -58,10 +64,11 @@ static const Op op_cast = {.name = "Cast",
                            .max_inputs = 1,
                            .min_outputs = 1,
                            .max_outputs = 1,
-                           .traits = OP_ELEMENTWISE,
+                           .traits = OP_ELEMENTWISE | OP_STRINGS,
                            .attrs = cast_attrs,
                            .infer = infer_cast,
                            .define = define_cast,
+                           .decompose = decompose_string_cast,
                            .since = 13};
 static const Op op_cast_like = {.name = "CastLike",
                                 .domain = "",
@@ -69,10 +76,11 @@ static const Op op_cast_like = {.name = "CastLike",
                                 .max_inputs = 2,
                                 .min_outputs = 1,
                                 .max_outputs = 1,
-                                .traits = 0,
+                                .traits = OP_STRINGS,
                                 .attrs = like_attrs,
                                 .infer = infer_cast_like,
                                 .define = define_cast,
+                                .decompose = decompose_string_cast,
                                 .since = 15};
 
 const Op *const ops_cast[] = {&op_cast, &op_cast_like, NULL};

@@ -14,8 +14,10 @@ static bool infer_compare(InferContext *c)
     const CompareOp *row = (const CompareOp *)c->node->op;
     Extent dims[MAX_RANK];
     int rank;
-    if (!infer_types(c, 0, row->types) || !infer_same_dtype(c, 0, 1) ||
-        !infer_broadcast(c, 0, 1, &rank, dims))
+    bool texts = infer_input(c, 0)->dtype == DT_STRING;
+    if (!(texts || infer_types(c, 0, row->types)) ||
+        !infer_same_dtype(c, 0, 1) || !infer_broadcast(c, 0, 1, &rank, dims) ||
+        (texts && !infer_strings_known(c)))
         return false;
     return infer_set_checked(c, 0, DT_BOOL, rank, dims);
 }
@@ -54,7 +56,8 @@ static void define_where(DefineContext *c)
                               read_broadcast(&b, c->in[2])));
 }
 
-#define ROW(field, op_name, allowed, expr_kind, swapped, more_traits, first)  \
+#define ROW(field, op_name, allowed, expr_kind, swapped, more_traits, fold,   \
+            first)                                                            \
     static const CompareOp row_##field = {                                    \
         {.name = op_name,                                                     \
          .domain = "",                                                        \
@@ -65,18 +68,20 @@ static void define_where(DefineContext *c)
          .traits = OP_ELEMENTWISE | OP_BROADCAST | (more_traits),             \
          .infer = infer_compare,                                              \
          .define = define_compare,                                            \
+         .decompose = fold,                                                   \
          .since = first},                                                     \
         allowed,                                                              \
         expr_kind,                                                            \
         swapped}
-ROW(equal, "Equal", TYPES_ANY, EX_EQ, false, OP_COMMUTATIVE, 13);
-ROW(less, "Less", TYPES_NUMBER, EX_LT, false, 0, 13);
-ROW(less_equal, "LessOrEqual", TYPES_NUMBER, EX_LE, false, 0, 16);
-ROW(greater, "Greater", TYPES_NUMBER, EX_LT, true, 0, 13);
-ROW(greater_equal, "GreaterOrEqual", TYPES_NUMBER, EX_LE, true, 0, 16);
-ROW(and, "And", TYPES_BOOL, EX_AND, false, OP_COMMUTATIVE, 7);
-ROW(or, "Or", TYPES_BOOL, EX_OR, false, OP_COMMUTATIVE, 7);
-ROW(xor, "Xor", TYPES_BOOL, EX_XOR, false, OP_COMMUTATIVE, 7);
+ROW(equal, "Equal", TYPES_ANY, EX_EQ, false, OP_COMMUTATIVE | OP_STRINGS,
+    decompose_string_equal, 13);
+ROW(less, "Less", TYPES_NUMBER, EX_LT, false, 0, NULL, 13);
+ROW(less_equal, "LessOrEqual", TYPES_NUMBER, EX_LE, false, 0, NULL, 16);
+ROW(greater, "Greater", TYPES_NUMBER, EX_LT, true, 0, NULL, 13);
+ROW(greater_equal, "GreaterOrEqual", TYPES_NUMBER, EX_LE, true, 0, NULL, 16);
+ROW(and, "And", TYPES_BOOL, EX_AND, false, OP_COMMUTATIVE, NULL, 7);
+ROW(or, "Or", TYPES_BOOL, EX_OR, false, OP_COMMUTATIVE, NULL, 7);
+ROW(xor, "Xor", TYPES_BOOL, EX_XOR, false, OP_COMMUTATIVE, NULL, 7);
 
 static const Op op_where = {.name = "Where",
                             .domain = "",

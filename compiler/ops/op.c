@@ -183,6 +183,11 @@ static bool check_inputs(InferContext *c)
         if (input->type.dtype == DT_INVALID || input->type.rank < 0)
             return infer_error(c, "the type of its input %s is not known",
                                input->name);
+        if (input->type.dtype == DT_STRING && !(node->op->traits & OP_STRINGS))
+            return infer_error(c,
+                               "its input %s holds strings, which this "
+                               "operator does not take",
+                               input->name);
     }
     return true;
 }
@@ -191,6 +196,11 @@ static bool run_rule(InferContext *c)
 {
     if (!c->node->op->infer(c))
         return false;
+    for (int i = 0; i < c->node->outputs.count; i++)
+        if (c->node->outputs.data[i] &&
+            c->node->outputs.data[i]->type.dtype == DT_STRING)
+            return infer_error(c, "results that are strings are not "
+                                  "supported");
     infer_symbols(c->graph, c->node);
     return true;
 }
@@ -274,6 +284,10 @@ bool op_check_lowerable(const Graph *g, const Node *node)
         return node_error(g->diag, node,
                           "this operator can only be computed on constants; "
                           "make its inputs constant");
+    if (node_has_strings(node))
+        return node_error(g->diag, node,
+                          "there are no kernels for strings; give those that "
+                          "are inputs with --bind NAME=FILE");
     for (int i = 0; i < node->bodies.count; i++) {
         const Graph *body = node->bodies.data[i];
         for (int k = 0; k < body->nodes.count; k++)
@@ -320,6 +334,15 @@ bool op_takes_runtime_extents(const Node *node)
            node_is_static(node);
 }
 
+bool node_has_strings(const Node *node)
+{
+    for (int i = 0; i < node->inputs.count; i++)
+        if (node->inputs.data[i] &&
+            node->inputs.data[i]->type.dtype == DT_STRING)
+            return true;
+    return false;
+}
+
 bool node_is_static(const Node *node)
 {
     for (int i = 0; i < node->inputs.count; i++)
@@ -361,9 +384,22 @@ static bool check_runtime_extents(const Graph *g)
     return ok;
 }
 
+/* Also those that nothing reads: a program has a buffer for each. */
+static bool check_input_types(const Graph *g)
+{
+    bool ok = true;
+    for (int i = 0; i < g->inputs.count; i++)
+        if (g->inputs.data[i]->type.dtype == DT_STRING)
+            ok = diag_error(g->diag,
+                            "input %s holds strings, which a program does "
+                            "not take; give it with --bind NAME=FILE",
+                            g->inputs.data[i]->name);
+    return ok;
+}
+
 bool ops_check_lowerable(const Graph *g)
 {
-    if (!check_unbound(g))
+    if (!check_unbound(g) || !check_input_types(g))
         return false;
     bool ok = check_runtime_extents(g);
     for (int i = 0; i < g->nodes.count; i++)

@@ -44,7 +44,10 @@ typedef enum OpTrait {
     /* Control flow, see ops/control.h. The first operand chooses between two
      * bodies, or a body is repeated. */
     OP_BRANCH = 1 << 12,
-    OP_LOOP = 1 << 13
+    OP_LOOP = 1 << 13,
+    /* Takes strings, which must be constants: `decompose` then replaces the
+     * node as soon as its type is known. */
+    OP_STRINGS = 1 << 14
 } OpTrait;
 
 typedef struct AttrSpec {
@@ -84,6 +87,7 @@ typedef struct DefineContext {
 Buffer *define_extents_buffer(Definition *def, const Graph *graph);
 /* All types are static. */
 bool node_is_static(const Node *node);
+bool node_has_strings(const Node *node);
 
 /* An extent as an i64 expression for definitions. */
 const Expr *define_extent(const DefineContext *c, Extent extent);

@@ -56,6 +56,15 @@ enum {
     TYPES_ANY = TYPES_NUMBER | TYPES_BOOL
 };
 
+/* ---- strings.c: operands that are constant strings */
+
+/* The first operand is known and its texts are numbers. */
+bool infer_strings_as_numbers(InferContext *c, DType to);
+/* Both operands are known. */
+bool infer_strings_known(InferContext *c);
+bool decompose_string_cast(Graph *g, Node *node);
+bool decompose_string_equal(Graph *g, Node *node);
+
 /* ---- type rules */
 
 bool node_has_input(const Node *node, int index);

@@ -184,9 +184,10 @@ void pass_infer(PassContext *c)
         if ((node->bodies.count && !infer_bodies(c, node)) ||
             !infer_node(c, node, &changed))
             continue;
-        /* The shape of a tensor, whatever its elements are. */
-        if ((node->op->traits & OP_TYPE_ONLY) && node->op->decompose &&
-            node->op->decompose(g, node)) {
+        /* The shape of a tensor, whatever its elements are; and strings,
+         * which are gone from here on. */
+        if (((node->op->traits & OP_TYPE_ONLY) || node_has_strings(node)) &&
+            node->op->decompose && node->op->decompose(g, node)) {
             i--; /* the node is gone */
             changed = true;
             continue;

@@ -130,6 +130,98 @@ static void other_shape_fails(void **state)
     assert_non_null(strstr(r.reason, "type or shape"));
 }
 
+/* Writes the model anew with its one constant among its inputs. */
+static void list_constant_as_input(Fixture *f, const char *path)
+{
+    Str error = {0};
+    uint8_t *data = arena_alloc(f->arena, 4096);
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    size_t size = fread(data, 1, 4096, file);
+    fclose(file);
+    Onnx__ModelProto *model = onnx__model_proto__unpack(NULL, size, data);
+    assert_non_null(model);
+    Onnx__ValueInfoProto *inputs[2] = {model->graph->input[0]};
+    Onnx__ValueInfoProto listed = *inputs[0];
+    listed.name = model->graph->initializer[0]->name;
+    inputs[1] = &listed;
+    model->graph->input = inputs;
+    model->graph->n_input = 2;
+    size = onnx__model_proto__pack(model, data);
+    assert_true(write_file(path, (const char *)data, size, &error));
+}
+
+/* Two data sets, each with its own value to bind. */
+static void sets_bind_anew(void **state)
+{
+    Fixture *f = *state;
+    static const float expected[] = {2, 4, 6, -8};
+    static const int64_t shape[] = {-1};
+    ValidateResult r;
+    write_case(f, expected);
+    assert_true(
+        make_folders(arena_printf(f->arena, "%s/test_data_set_1", f->folder)));
+    write_tensor(f, "test_data_set_1/input_0.pb", 1, 4, expected, 16);
+    write_tensor(f, "test_data_set_1/input_1.pb", 7, 1, shape, sizeof shape);
+    write_tensor(f, "test_data_set_1/output_0.pb", 1, 4, expected, 16);
+    validate_case(f->arena, f->folder, &f->plan, &r);
+    assert_int_equal(r.status, CASE_FAILED_CHECK);
+    assert_non_null(strstr(r.reason, "element 3 is -16 instead of -8"));
+    /* A value that is no shape for the elements there are. */
+    write_tensor(f, "test_data_set_1/input_1.pb", 7, 1, (int64_t[]){3}, 8);
+    validate_case(f->arena, f->folder, &f->plan, &r);
+    assert_int_equal(r.status, CASE_REFUSED);
+}
+
+/* y = x + k with a stored k: the first set replaces it, the second does
+ * not. */
+static void default_is_replaced(void **state)
+{
+    Fixture *f = *state;
+    static const float x[] = {1, 2}, k[] = {10, 20}, stored[] = {3, 4};
+    static const float first[] = {11, 22}, second[] = {4, 6};
+    const int64_t two = 2;
+    ValidateResult r;
+    Diag *diag = diag_new(f->arena, NULL);
+    Graph *g = graph_new(f->arena, diag, "case", ops_builtin());
+    TensorType type = {.dtype = DT_F32, .rank = 1, .dims = {extent_const(2)}};
+    Tensor *in = graph_add_input(g, "x", type);
+    Array *value = array_new(f->arena, DT_F32, 1, &two);
+    memcpy(value->data, stored, sizeof stored);
+    Tensor *constant = graph_add_constant(g, "k", value);
+    Tensor *sum = graph_apply(g, "Add", "y", (Attrs){0}, in, constant, NULL);
+    graph_mark_output(g, sum);
+    const char *path = arena_printf(f->arena, "%s/model.onnx", f->folder);
+    assert_true(onnx_export(diag, g, path));
+    list_constant_as_input(f, path);
+    for (int set = 0; set < 2; set++)
+        assert_true(make_folders(
+            arena_printf(f->arena, "%s/test_data_set_%d", f->folder, set)));
+    write_tensor(f, "test_data_set_0/input_0.pb", 1, 2, x, sizeof x);
+    write_tensor(f, "test_data_set_0/input_1.pb", 1, 2, k, sizeof k);
+    write_tensor(f, "test_data_set_0/output_0.pb", 1, 2, first, sizeof first);
+    write_tensor(f, "test_data_set_1/input_0.pb", 1, 2, x, sizeof x);
+    write_tensor(f, "test_data_set_1/output_0.pb", 1, 2, second,
+                 sizeof second);
+    validate_case(f->arena, f->folder, &f->plan, &r);
+    assert_string_equal(r.reason, "");
+    assert_int_equal(r.status, CASE_OK);
+}
+
+static void no_data_is_refused(void **state)
+{
+    Fixture *f = *state;
+    ValidateResult r;
+    write_case(f, (const float[4]){0});
+    assert_int_equal(
+        rename(arena_printf(f->arena, "%s/test_data_set_0", f->folder),
+               arena_printf(f->arena, "%s/other", f->folder)),
+        0);
+    validate_case(f->arena, f->folder, &f->plan, &r);
+    assert_int_equal(r.status, CASE_REFUSED);
+    assert_non_null(strstr(r.reason, "no test_data_set_0"));
+}
+
 static void no_model_is_refused(void **state)
 {
     Fixture *f = *state;
@@ -186,7 +278,9 @@ static void lists(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(right_passes),        TEST(wrong_fails), TEST(other_shape_fails),
+        TEST(right_passes),        TEST(wrong_fails),
+        TEST(other_shape_fails),   TEST(sets_bind_anew),
+        TEST(default_is_replaced), TEST(no_data_is_refused),
         TEST(no_model_is_refused), TEST(lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
