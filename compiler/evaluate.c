@@ -46,7 +46,8 @@ bool evaluate_node(Arena *arena, const Graph *g, const Node *node,
 {
     Arena *scratch = arena_new();
     Diag *diag = diag_new(scratch, NULL);
-    Kernel *kernel = node_is_program(node) ? op_program(scratch, node) : NULL;
+    Kernel *kernel =
+        node_is_program(node) ? op_program(scratch, node, NULL) : NULL;
     double work = kernel ? work_of_loops(kernel->body) : 0;
     if (!kernel) {
         Definition *def = define_node(scratch, node);

@@ -419,7 +419,7 @@ static bool find_dims(Check *c, Str *error)
 {
     Graph *copy = graph_copy(c->arena, c->graph);
     graph_find_symbols(copy);
-    c->dim_count = copy->symbols.count;
+    c->dim_count = copy->input_symbols;
     c->dims = ARENA_ARRAY(c->arena, ExtentValue, c->dim_count + 1);
     c->is_given = ARENA_ARRAY(c->arena, bool, c->dim_count + 1);
     for (int i = 0; i < c->dim_count; i++) {

@@ -136,7 +136,7 @@ static bool set_dim(Runner *r, const char *assignment)
     const char *equals = strchr(assignment, '=');
     size_t length = equals ? (size_t)(equals - assignment) : 0;
     char *end = NULL;
-    for (int i = 0; equals && i < info->dim_count; i++) {
+    for (int i = 0; equals && i < info->input_dims; i++) {
         const char *name = info->dims[i].expr->name;
         if (strlen(name) != length || strncmp(name, assignment, length))
             continue;
@@ -204,6 +204,11 @@ bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
         return false;
     if (!r->chunks)
         r->chunks = 1;
+    if (r->chunks > 1 && info->input_dims < info->dim_count) {
+        str_add(r->error, "how large outputs are depends on the data: give "
+                          "one batch at a time\n");
+        return false;
+    }
     for (int i = 0; i < info->input_count; i++) {
         const ArtifactValue *v = &info->inputs[i];
         if (r->inputs[i])
@@ -242,6 +247,11 @@ bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
 
 /* ---- running ---------------------------------------------------------- */
 
+static bool is_computed(const ArtifactInfo *info)
+{
+    return info->input_dims < info->dim_count;
+}
+
 /* Bytes of one of the runs that an array is for. */
 static int64_t chunk_bytes(const Runner *r, const Array *array)
 {
@@ -257,6 +267,9 @@ static void run_chunk(Runner *r, int64_t chunk)
         r->out[i] = (char *)r->outputs[i]->data +
                     chunk * chunk_bytes(r, r->outputs[i]);
     artifact_run(r->artifact, r->in, r->out);
+    /* Now it is known how many there are. */
+    for (int i = 0; is_computed(r->info) && i < r->info->output_count; i++)
+        artifact_dims(r->artifact, &r->info->outputs[i], r->outputs[i]->dims);
 }
 
 void runner_run(Runner *r)

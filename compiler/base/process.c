@@ -130,12 +130,54 @@ static void reap(pid_t pid, double deadline, ProcessResult *result)
     result->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
-/* The child has hardly started: what it allocates later is bounded. Those
- * that it starts inherit the bound. */
-static void limit_memory(pid_t pid, int64_t bytes)
+/* Of this process, and of those that it starts. */
+static void limit_memory(int64_t bytes)
 {
     struct rlimit limit = {(rlim_t)bytes, (rlim_t)bytes};
-    prlimit(pid, RLIMIT_DATA, &limit, NULL);
+    setrlimit(RLIMIT_DATA, &limit);
+}
+
+static int spawn(pid_t *pid, const char *const *argv, const Capture *captures)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    for (int i = 0; i < 2; i++)
+        if (captures[i].fd[1] >= 0)
+            posix_spawn_file_actions_adddup2(&actions, captures[i].fd[1],
+                                             i + 1);
+    int fault = posix_spawnp(pid, argv[0], &actions, NULL,
+                             (char *const *)(argv), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    return fault;
+}
+
+/* With a limit that holds from the first instruction of the program on: set
+ * from outside it could come after the child has started others. */
+static int spawn_limited(pid_t *pid, const char *const *argv,
+                         const Capture *captures, int64_t bytes)
+{
+    int fault = 0, report[2];
+    if (pipe2(report, O_CLOEXEC))
+        return errno;
+    *pid = fork();
+    if (*pid < 0) {
+        fault = errno;
+    } else if (*pid == 0) {
+        for (int i = 0; i < 2; i++)
+            if (captures[i].fd[1] >= 0)
+                dup2(captures[i].fd[1], i + 1);
+        limit_memory(bytes);
+        execvp(argv[0], (char *const *)(argv));
+        fault = errno;
+        ssize_t written = write(report[1], &fault, sizeof fault);
+        _exit(written < 0 ? 126 : 127);
+    }
+    close(report[1]);
+    /* Nothing comes when the program runs: exec closes the other end. */
+    if (!fault && read(report[0], &fault, sizeof fault) > 0)
+        waitpid(*pid, NULL, 0);
+    close(report[0]);
+    return fault;
 }
 
 static const ProcessLimits no_limits = {0};
@@ -170,24 +212,16 @@ bool process_run(const char *const *argv, Str *out, Str *err,
         close_capture(&captures[0]);
         return false;
     }
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    for (int i = 0; i < 2; i++)
-        if (captures[i].fd[1] >= 0)
-            posix_spawn_file_actions_adddup2(&actions, captures[i].fd[1],
-                                             i + 1);
     pid_t pid;
-    int fault = posix_spawnp(&pid, argv[0], &actions, NULL,
-                             (char *const *)(argv), environ);
-    posix_spawn_file_actions_destroy(&actions);
+    int fault = limits->memory_bytes
+                    ? spawn_limited(&pid, argv, captures, limits->memory_bytes)
+                    : spawn(&pid, argv, captures);
     if (fault) {
         close_capture(&captures[0]);
         close_capture(&captures[1]);
         errno = fault;
         return false;
     }
-    if (limits->memory_bytes)
-        limit_memory(pid, limits->memory_bytes);
     attend(pid, captures, limits, result);
     return true;
 }
@@ -211,7 +245,7 @@ bool process_call(int (*work)(void *user), void *user, Str *err,
         if (captures[1].fd[1] >= 0)
             dup2(captures[1].fd[1], STDERR_FILENO);
         if (limits->memory_bytes)
-            limit_memory(0, limits->memory_bytes);
+            limit_memory(limits->memory_bytes);
         int code = work(user);
         fflush(NULL);
         _exit(code);

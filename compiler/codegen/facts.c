@@ -48,7 +48,8 @@ Facts program_facts(const Program *program)
     facts_add_number(&facts, FACT_ARENA_BYTES, program->arena_bytes);
     facts_add_number(&facts, FACT_WEIGHT_BYTES, program->weight_bytes);
     for (int i = 0; i < program->symbols.count; i++)
-        facts_add_dim(&facts, program->symbols.data[i]);
+        facts_add_dim(&facts, program->symbols.data[i],
+                      i >= program->input_symbols);
     add_values(&facts, FACT_INPUTS, program, PB_INPUT, program->input_count);
     add_values(&facts, FACT_OUTPUTS, program, PB_OUTPUT,
                program->output_count);

@@ -220,6 +220,13 @@ void graph_find_symbols(Graph *g)
     g->symbols.count = 0;
     for (int i = 0; i < g->inputs.count; i++)
         graph_add_symbols(g, &g->inputs.data[i]->type);
+    g->input_symbols = g->symbols.count;
+    for (int i = 0; i < g->nodes.count; i++) {
+        const Node *node = g->nodes.data[i];
+        for (int k = 0; k < node->outputs.count; k++)
+            if (node->outputs.data[k])
+                graph_add_symbols(g, &node->outputs.data[k]->type);
+    }
 }
 
 /* An extent with a bound is not static: what runs may be smaller. */

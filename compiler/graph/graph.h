@@ -119,6 +119,8 @@ typedef struct Graph {
     /* Names that have bounds, each a plain name: the numbers that a run gives
      * to the kernels, in this order. Filled by graph_find_symbols. */
     Vec(Extent) symbols;
+    int input_symbols; /* the first of them, which inputs have; kernels
+                        * compute the others */
 } Graph;
 
 /* What a graph asks of operators, which are opaque here; ops/op.c has the
@@ -194,7 +196,8 @@ bool type_is_bounded(const TensorType *type);
 /* Element count with every extent at its upper bound; -1 when one has none,
  * or when it overflows. */
 int64_t type_most(const TensorType *type);
-/* Fills g->symbols anew: the names of the inputs' extents in order. */
+/* Fills g->symbols anew: the names of the inputs' extents in order, then those
+ * that results have and no input. */
 void graph_find_symbols(Graph *g);
 /* Adds the names with bounds of a type's extents that are not there yet. */
 void graph_add_symbols(Graph *g, const TensorType *type);

@@ -1,6 +1,8 @@
 /* Loop programs; see loop_program.h. */
 #include "ops/loop_program.h"
 
+#include "ops/rules.h"
+
 static const Expr *as_type(LoopContext *c, DType dtype, const Expr *x)
 {
     return x->dtype == dtype ? x : expr_cast(c->arena, dtype, x);
@@ -30,6 +32,37 @@ const Expr *loop_for(LoopContext *c, LoopKind kind, const char *name,
     var->name = arena_printf(c->arena, "%s%d", name, c->temps++);
     open_body(c, stmt_for(c->arena, kind, var, extent, body), body);
     return expr_var(c->arena, var);
+}
+
+static const Expr *extent_value(LoopContext *c, Extent extent)
+{
+    Definition def = {.arena = c->arena};
+    DefineContext context = {.def = &def,
+                             .node = c->node,
+                             .graph = c->graph,
+                             .extents = c->extents};
+
+    return load_extent(&context, extent);
+}
+
+const Expr *loop_for_extent(LoopContext *c, LoopKind kind, const char *name,
+                            Extent extent)
+{
+    const Expr *var = loop_for(c, kind, name, extent.value);
+    const Vec(Stmt *) *list = (const void *)&c->open[c->depth - 1]->list;
+    Stmt *s = list->data[list->count - 1];
+
+    if (!extent_is_const(extent) && s->kind == STMT_FOR)
+        s->limit = extent_value(c, extent);
+    return var;
+}
+
+void loop_set_extent(LoopContext *c, Extent name, const Expr *value)
+{
+    if (extent_is_const(name))
+        return;
+    int place = graph_symbol(c->graph, name.expr->name);
+    loop_store(c, c->extents, expr_int(c->arena, place), value);
 }
 
 void loop_if(LoopContext *c, const Expr *cond)
@@ -123,22 +156,40 @@ static Buffer *add_param(LoopContext *c, const char *stem, int index,
     return b;
 }
 
-static bool is_static(Tensor *const *tensors, int count, int most)
+static bool has_room(Tensor *const *tensors, int count, int most)
 {
     for (int i = 0; i < count; i++)
-        if (tensors[i] && type_count(&tensors[i]->type) < 0)
+        if (tensors[i] && type_most(&tensors[i]->type) < 0)
             return false;
     return count <= most;
 }
 
-Kernel *op_program(Arena *arena, const Node *node)
+/* Read and written: what the node says of its results comes in here. */
+static void add_extents(LoopContext *c)
 {
-    LoopContext c = {.arena = arena, .node = node};
+    Buffer *b = ARENA_NEW(c->arena, Buffer);
+
+    b->name = "ext";
+    b->role = BUF_OUTPUT;
+    b->dtype = DT_I64;
+    b->rank = 1;
+    b->dims[0] = c->graph->symbols.count;
+    b->layout = layout_row_major(1);
+    b->is_extents = true;
+    vec_push(c->arena, &c->kernel->params, b);
+    c->extents = b;
+}
+
+Kernel *op_program(Arena *arena, const Node *node, const Graph *graph)
+{
+    LoopContext c = {.arena = arena, .node = node, .graph = graph};
+    bool is_open = !node_is_static(node);
     double bytes = 0;
 
     if (!node->op->program ||
-        !is_static(node->inputs.data, node->inputs.count, MAX_OP_INPUTS) ||
-        !is_static(node->outputs.data, node->outputs.count, MAX_OP_OUTPUTS))
+        (is_open && (!graph || !op_takes_runtime_extents(node))) ||
+        !has_room(node->inputs.data, node->inputs.count, MAX_OP_INPUTS) ||
+        !has_room(node->outputs.data, node->outputs.count, MAX_OP_OUTPUTS))
         return NULL;
     Kernel *k = c.kernel = ARENA_NEW(arena, Kernel);
     k->arena = arena;
@@ -154,6 +205,8 @@ Kernel *op_program(Arena *arena, const Node *node)
     for (int i = 0; i < k->params.count; i++)
         bytes += (double)buffer_size(k->params.data[i]) *
                  (double)dtype_size(k->params.data[i]->dtype);
+    if (is_open)
+        add_extents(&c);
     k->body = c.open[0] = stmt_block(arena);
     k->bytes = bytes;
     node->op->program(&c);

@@ -24,6 +24,10 @@ struct LoopContext {
      * needed as numbers are in node->inputs[i]. */
     Buffer *in[MAX_OP_INPUTS];
     Buffer *out[MAX_OP_OUTPUTS];
+    /* Extents that are known at run time only; NULL where there are none. A
+     * buffer has their upper bounds, by which its offsets go. */
+    const Graph *graph;
+    Buffer *extents;
     Stmt *open[MAX_OPEN_LOOPS]; /* open[depth] takes the next statement */
     int depth;
     int temps; /* made so far: names are unique */
@@ -32,6 +36,13 @@ struct LoopContext {
 /* Opens a loop from 0 to extent - 1 and returns its variable. */
 const Expr *loop_for(LoopContext *c, LoopKind kind, const char *name,
                      int64_t extent);
+/* The same up to an extent of the node's types. */
+const Expr *loop_for_extent(LoopContext *c, LoopKind kind, const char *name,
+                            Extent extent);
+/* Says how large an extent is that the type rule made up: a name of its own
+ * with an upper bound (infer_counted). Kernels that run later see it. Does
+ * nothing where the extent is a number. */
+void loop_set_extent(LoopContext *c, Extent name, const Expr *value);
 void loop_if(LoopContext *c, const Expr *cond);
 /* Closes what was opened last. */
 void loop_end(LoopContext *c);
@@ -53,8 +64,10 @@ void loop_set(LoopContext *c, const Buffer *variable, const Expr *value);
 const Expr *loop_get(LoopContext *c, const Buffer *variable);
 
 /* The kernel of a node whose operator has a program: parameters are all
- * inputs that are there, all outputs that are there, then workspace. NULL
- * without a program, or when a type is not static. */
-Kernel *op_program(Arena *arena, const Node *node);
+ * inputs that are there, all outputs that are there, then workspace; last the
+ * extents that a run chooses, where `graph` is not NULL and types need them.
+ * NULL without a program, or when a type is not static and that will not do.
+ */
+Kernel *op_program(Arena *arena, const Node *node, const Graph *graph);
 
 #endif

@@ -2,8 +2,8 @@
  *
  * For each class of each image, the best box that is left is taken, and those
  * that overlap it are not left any more. How many are taken depends on the
- * data: the type rule goes through the same steps, in the same f32
- * operations, on constants. */
+ * data: of constants the type rule goes through the same steps, in the same
+ * f32 operations; otherwise the kernel counts them. */
 #include "ops/loop_program.h"
 #include "ops/rules.h"
 
@@ -99,7 +99,9 @@ static bool infer_nms(InferContext *c)
         !infer_rank(c, 0, 3, 3) || !infer_rank(c, 1, 3, 3))
         return false;
     for (int i = 0; i < 5; i++)
-        if (node_has_input(c->node, i) && !infer_constant(c, i, names[i]))
+        if (node_has_input(c->node, i) &&
+            (i > 1 || !type_is_static(infer_input(c, i))) &&
+            !infer_constant(c, i, names[i]))
             return false;
     for (int i = 2; i < 5; i++)
         if (node_has_input(c->node, i) && type_count(infer_input(c, i)) != 1)
@@ -110,6 +112,11 @@ static bool infer_nms(InferContext *c)
         return infer_error(c, "boxes must be [images, boxes, 4] and scores "
                               "[images, classes, boxes]");
     Nms n = read_nms(c->node);
+    if (!c->node->inputs.data[0]->value || !c->node->inputs.data[1]->value) {
+        Extent count = infer_counted(c, n.batch * n.classes * n.most);
+        infer_set(c, 0, DT_I64, 2, (Extent[]){count, extent_const(3)});
+        return true;
+    }
     Arena *scratch = arena_new();
     bool *left = ARENA_ARRAY(scratch, bool, n.boxes + 1);
     const float *box = c->node->inputs.data[0]->value->data;
@@ -237,6 +244,8 @@ static void program_nms(LoopContext *c)
     loop_end(c);
     loop_end(c);
     loop_end(c);
+    loop_set_extent(c, c->node->outputs.data[0]->type.dims[0],
+                    loop_get(c, at));
 }
 
 static const AttrSpec nms_attrs[] = {{"center_point_box", ATTR_INT, false},
@@ -248,6 +257,7 @@ static const Op op_nms = {.name = "NonMaxSuppression",
                           .max_inputs = 5,
                           .min_outputs = 1,
                           .max_outputs = 1,
+                          .traits = OP_RUNTIME_EXTENTS,
                           .attrs = nms_attrs,
                           .infer = infer_nms,
                           .program = program_nms,

@@ -83,6 +83,13 @@ static bool element(const Tensor *t, int64_t at, Extent *extent)
     return t->symbols || t->value;
 }
 
+Extent infer_counted(InferContext *c, int64_t most)
+{
+    Arena *arena = c->graph->arena;
+    return extent_ranged(arena, arena_printf(arena, "%s.count", c->node->name),
+                         0, most);
+}
+
 bool extents_agree(Extent a, Extent b)
 {
     bool unbound = a.value < 0 || b.value < 0;
@@ -115,7 +122,8 @@ Extent extent_operand(const Node *node, int index, int64_t at)
     return extent;
 }
 
-static const Expr *extent_expr(const DefineContext *c, Extent extent)
+static const Expr *extent_expr(const DefineContext *c, Extent extent,
+                               bool loads)
 {
     static const ExprKind kinds[] = {
         [DIM_ADD] = EX_ADD, [DIM_SUB] = EX_SUB, [DIM_MUL] = EX_MUL,
@@ -131,9 +139,11 @@ static const Expr *extent_expr(const DefineContext *c, Extent extent)
             die("%s \"%s\" needs the dimension %s, which has no bounds",
                 c->node->op->name, c->node->name, e->name);
         const Expr *index = expr_int(a, place);
-        return expr_read(a, c->extents, &index);
+        return loads ? expr_load(a, c->extents, index)
+                     : expr_read(a, c->extents, &index);
     }
-    const Expr *x = extent_expr(c, e->a), *y = extent_expr(c, e->b);
+    const Expr *x = extent_expr(c, e->a, loads);
+    const Expr *y = extent_expr(c, e->b, loads);
     /* A divisor that may be 0 would trap. */
     if (e->kind == DIM_DIV && extent_lower(e->b) < 1)
         y = expr_max(a, y, expr_int(a, 1));
@@ -151,7 +161,12 @@ Buffer *define_extents_buffer(Definition *def, const Graph *graph)
 
 const Expr *define_extent(const DefineContext *c, Extent extent)
 {
-    return extent_expr(c, extent);
+    return extent_expr(c, extent, false);
+}
+
+const Expr *load_extent(const DefineContext *c, Extent extent)
+{
+    return extent_expr(c, extent, true);
 }
 
 /* Outputs that the node leaves out are passed over. */

@@ -85,6 +85,9 @@ int infer_extents(InferContext *c, int index, const char *what, int most,
 Extent extent_operand(const Node *node, int index, int64_t at);
 /* start and end of Shape, cut to the rank. */
 void shape_range(const Node *node, int rank, int *first, int *end);
+/* The extent of a result that is as large as the data say: a name of the
+ * node's own, from 0 to `most`. Its program has to call loop_set_extent. */
+Extent infer_counted(InferContext *c, int64_t most);
 /* Two extents that must be equal; a name without bounds is checked when it is
  * bound. False (without a message) when they are not, or may not be. */
 bool extents_agree(Extent a, Extent b);
@@ -142,6 +145,9 @@ Window window_of(const Node *node, int rank, const int64_t *kernel,
 bool window_is_padded(const Window *w, const Buffer *x, const Buffer *out);
 
 /* ---- definitions */
+
+/* As define_extent, for loops. */
+const Expr *load_extent(const DefineContext *c, Extent extent);
 
 /* Reads `buffer`, broadcast to the stage that `b` builds. */
 const Expr *read_broadcast(const StageBuilder *b, const Buffer *buffer);

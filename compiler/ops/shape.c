@@ -512,11 +512,36 @@ static void define_constant_of_shape(DefineContext *c)
 
 /* ---- Range */
 
-/* The count must be known, so all three operands are constants. */
+/* From and to what named dimensions say, in steps of a constant above 0. */
+static bool infer_open_range(InferContext *c)
+{
+    static const char *const names[] = {"start", "limit", "delta"};
+    Arena *arena = c->graph->arena;
+    Extent value[3];
+    for (int i = 0; i < 3; i++)
+        if (infer_extents(c, i, names[i], 1, &value[i]) != 1 ||
+            !infer_same_dtype(c, 0, i))
+            return false;
+    if (!extent_is_const(value[2]) || value[2].value < 1)
+        return infer_error(c, "its delta must be a constant above 0 where "
+                              "start or limit depend on named dimensions");
+    Extent room = extent_max(arena, extent_sub(arena, value[1], value[0]),
+                             extent_const(0));
+    Extent dims[1] = {extent_div(
+        arena, extent_add(arena, room, extent_const(value[2].value - 1)),
+        value[2])};
+    return infer_set_checked(c, 0, infer_input(c, 0)->dtype, 1, dims);
+}
+
+/* The count must be known: all three operands are constants, or follow from
+ * named dimensions. */
 static bool infer_range(InferContext *c)
 {
     static const char *const names[] = {"start", "limit", "delta"};
     const Array *value[3];
+    for (int i = 0; i < 3; i++)
+        if (c->node->inputs.data[i]->symbols)
+            return infer_open_range(c);
     for (int i = 0; i < 3; i++) {
         value[i] = infer_constant(c, i, names[i]);
         if (!value[i] || !infer_same_dtype(c, 0, i))
@@ -541,8 +566,17 @@ static void define_range(DefineContext *c)
     StageBuilder b;
     stage_begin(&b, c->def, c->out[0]);
     Arena *a = b.arena;
-    const Expr *start = number(a, c->node->inputs.data[0]->value);
-    const Expr *delta = number(a, c->node->inputs.data[2]->value);
+    const Tensor *first = c->node->inputs.data[0];
+    const Expr *start =
+        first->value
+            ? number(a, first->value)
+            : expr_cast(a, first->type.dtype,
+                        define_extent(c, extent_operand(c->node, 0, 0)));
+    const Expr *delta =
+        c->node->inputs.data[2]->value
+            ? number(a, c->node->inputs.data[2]->value)
+            : expr_cast(a, first->type.dtype,
+                        define_extent(c, extent_operand(c->node, 2, 0)));
     const Expr *i = expr_cast(a, start->dtype, b.index[0]);
     stage_end(&b, expr_add(a, start, expr_mul(a, i, delta)));
 }
@@ -661,7 +695,8 @@ ROW(size, "Size", 1, 1, 1, OP_TYPE_ONLY | OP_RUNTIME_EXTENTS, NULL, infer_size,
     define_size, decompose_shape, 13);
 ROW(constant_of_shape, "ConstantOfShape", 1, 1, 1, OP_RUNTIME_EXTENTS,
     fill_attrs, infer_constant_of_shape, define_constant_of_shape, NULL, 9);
-ROW(range, "Range", 3, 3, 1, 0, NULL, infer_range, define_range, NULL, 11);
+ROW(range, "Range", 3, 3, 1, OP_RUNTIME_EXTENTS, NULL, infer_range,
+    define_range, NULL, 11);
 ROW(expand, "Expand", 2, 2, 1, OP_INJECTIVE | OP_RUNTIME_EXTENTS, NULL,
     infer_expand, define_expand, NULL, 13);
 ROW(tile, "Tile", 2, 2, 1, OP_INJECTIVE | OP_RUNTIME_EXTENTS, NULL, infer_tile,

@@ -1,5 +1,5 @@
-/* NonZero and Unique: how many results there are depends on the data, which
- * must be constant for that. */
+/* NonZero and Unique: how many results there are depends on the data. Of
+ * constants it is known; otherwise the kernel counts them. */
 #include <string.h>
 
 #include "ops/loop_program.h"
@@ -17,14 +17,15 @@ static bool infer_non_zero(InferContext *c)
 {
     if (!infer_types(c, 0, TYPES_ANY) || !infer_rank(c, 0, 1, MAX_RANK))
         return false;
-    const Array *x = infer_constant(c, 0, "X");
-    if (!x)
-        return false;
+    const TensorType *type = infer_input(c, 0);
+    const Array *x = c->node->inputs.data[0]->value;
+    Extent count = infer_counted(c, type_most(type));
     int64_t found = 0;
-    for (int64_t i = 0; i < array_count(x); i++)
+    for (int64_t i = 0; x && i < array_count(x); i++)
         found += !is_zero(x, i);
-    infer_set(c, 0, DT_I64, 2,
-              (Extent[]){extent_const(x->rank), extent_const(found)});
+    if (x)
+        count = extent_const(found);
+    infer_set(c, 0, DT_I64, 2, (Extent[]){extent_const(type->rank), count});
     return true;
 }
 
@@ -32,24 +33,26 @@ static void program_non_zero(LoopContext *c)
 {
     Arena *a = c->arena;
     const Buffer *x = c->in[0], *y = c->out[0];
+    const TensorType *type = &c->node->inputs.data[0]->type;
     const Buffer *at = loop_variable(c, "at", DT_I64);
-    int64_t stride = buffer_size(x);
+    const Expr *index[MAX_RANK], *i = expr_int(a, 0);
 
     loop_set(c, at, expr_int(a, 0));
-    const Expr *i = loop_for(c, LOOP_SERIAL, "i", buffer_size(x));
+    for (int d = 0; d < x->rank; d++) {
+        index[d] = loop_for_extent(c, LOOP_SERIAL, "i", type->dims[d]);
+        i = expr_add(a, expr_mul_int(a, i, x->dims[d]), index[d]);
+    }
     const Expr *value = loop_load(c, x, i);
     loop_if(c, expr_binary(a, EX_NE, value, expr_const(a, x->dtype, 0)));
-    for (int d = 0; d < x->rank; d++) {
-        stride /= x->dims[d];
-        const Expr *index =
-            expr_binary(a, EX_MOD, expr_div(a, i, expr_int(a, stride)),
-                        expr_int(a, x->dims[d]));
+    for (int d = 0; d < x->rank; d++)
         loop_store(c, y, expr_add_int(a, loop_get(c, at), d * y->dims[1]),
-                   index);
-    }
+                   index[d]);
     loop_set(c, at, expr_add_int(a, loop_get(c, at), 1));
     loop_end(c);
-    loop_end(c);
+    for (int d = 0; d < x->rank; d++)
+        loop_end(c);
+    loop_set_extent(c, c->node->outputs.data[0]->type.dims[1],
+                    loop_get(c, at));
 }
 
 /* ---- Unique */
@@ -113,8 +116,9 @@ static bool infer_unique(InferContext *c)
 
     if (!infer_types(c, 0, TYPES_ANY))
         return false;
-    const Array *x = infer_constant(c, 0, "X");
-    if (!x || !find_slices(c, t, &s, &axis))
+    const Array *x = c->node->inputs.data[0]->value;
+    if ((!type_is_static(t) && !infer_constant(c, 0, "X")) ||
+        !find_slices(c, t, &s, &axis))
         return false;
     /* Each is compared with each. */
     if (s.count > MAX_SLICES)
@@ -123,13 +127,14 @@ static bool infer_unique(InferContext *c)
                            "are supported",
                            (long long)s.count, MAX_SLICES);
     int64_t found = 0;
-    for (int64_t i = 0; i < s.count; i++) {
+    for (int64_t i = 0; x && i < s.count; i++) {
         int64_t k = 0;
         while (k < i && !slices_equal(x, &s, i, k))
             k++;
         found += k == i;
     }
-    Extent count = extent_const(found), slices = extent_const(s.count);
+    Extent count = x ? extent_const(found) : infer_counted(c, s.count);
+    Extent slices = extent_const(s.count);
     for (int i = 0; i < t->rank; i++)
         dims[i] = i == axis ? count : t->dims[i];
     infer_set(c, 0, t->dtype, axis < 0 ? 1 : t->rank,
@@ -201,8 +206,10 @@ static void program_unique(LoopContext *c)
     const Buffer *place = loop_workspace(c, "place", DT_I64, s.count);
     const Buffer *seen = loop_workspace(c, "seen", DT_I64, s.count);
     const Buffer *order = loop_variable(c, "order", DT_I64);
+    const Buffer *number = loop_variable(c, "number", DT_I64);
     const Expr *zero = expr_int(a, 0);
     int64_t found = 0;
+    loop_set(c, number, zero);
     const Expr *i = loop_for(c, LOOP_SERIAL, "i", s.count);
     loop_store(c, first, i, i);
     loop_store(c, seen, i, zero);
@@ -224,6 +231,7 @@ static void program_unique(LoopContext *c)
 
     i = loop_for(c, LOOP_SERIAL, "i", s.count);
     loop_if(c, expr_binary(a, EX_EQ, loop_load(c, first, i), i));
+    loop_set(c, number, expr_add_int(a, loop_get(c, number), 1));
     loop_store(c, place, i, zero);
     k = loop_for(c, LOOP_SERIAL, "k", s.count);
     loop_if(c, expr_binary(a, EX_EQ, loop_load(c, first, k), k));
@@ -251,6 +259,12 @@ static void program_unique(LoopContext *c)
     i = loop_for(c, LOOP_SERIAL, "i", s.count);
     put(c, 2, i, loop_load(c, place, loop_load(c, first, i)));
     loop_end(c);
+    for (int n = 0; n < c->node->outputs.count; n++)
+        if (n != 2 && c->out[n])
+            loop_set_extent(c,
+                            c->node->outputs.data[n]
+                                ->type.dims[n == 0 && axis > 0 ? axis : 0],
+                            loop_get(c, number));
 }
 
 static const AttrSpec unique_attrs[] = {
@@ -262,6 +276,7 @@ static const Op op_non_zero = {.name = "NonZero",
                                .max_inputs = 1,
                                .min_outputs = 1,
                                .max_outputs = 1,
+                               .traits = OP_RUNTIME_EXTENTS,
                                .infer = infer_non_zero,
                                .program = program_non_zero,
                                .since = 13};
@@ -271,6 +286,7 @@ static const Op op_unique = {.name = "Unique",
                              .max_inputs = 1,
                              .min_outputs = 1,
                              .max_outputs = 4,
+                             .traits = OP_RUNTIME_EXTENTS,
                              .attrs = unique_attrs,
                              .infer = infer_unique,
                              .program = program_unique,

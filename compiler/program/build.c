@@ -320,7 +320,7 @@ int program_add_kernel(Builder *b, const Kernel *kernel, bool in_place)
 static bool build_program_node(Builder *b, const Group *group)
 {
     GroupDefinition d;
-    Kernel *kernel = define_program(b->arena, b->diag, group, &d);
+    Kernel *kernel = define_program(b->arena, b->diag, b->g, group, &d);
 
     if (!kernel)
         return false;
@@ -407,7 +407,8 @@ static void drop_unread_steps(Builder *b)
     int count = 0;
 
     for (int i = 0; i < p->buffers.count; i++)
-        if (p->buffers.data[i].kind == PB_OUTPUT)
+        if (p->buffers.data[i].kind == PB_OUTPUT ||
+            p->buffers.data[i].kind == PB_EXTENTS)
             needed[root_of(p, i)] = true;
     for (int s = p->steps.count - 1; s >= 0; s--) {
         const ProgramStep *step = &p->steps.data[s];
@@ -455,6 +456,7 @@ Program *program_build(Arena *arena, Diag *diag, Graph *g,
     graph_find_symbols(g);
     for (int i = 0; i < g->symbols.count; i++)
         vec_push(arena, &p->symbols, g->symbols.data[i]);
+    p->input_symbols = g->input_symbols;
     if (!add_interface(&b))
         return NULL;
     bool ok = program_build_groups(&b);

@@ -287,8 +287,8 @@ static void mark_loops(PtrMap *seen, PtrMap *used, const Stmt *s)
         mark_loops(seen, used, s->body);
 }
 
-Kernel *define_program(Arena *arena, Diag *diag, const Group *group,
-                       GroupDefinition *out)
+Kernel *define_program(Arena *arena, Diag *diag, const Graph *g,
+                       const Group *group, GroupDefinition *out)
 {
     const Node *node = group->nodes.data[0];
     PtrMap seen = {0}, used = {0};
@@ -297,7 +297,7 @@ Kernel *define_program(Arena *arena, Diag *diag, const Group *group,
     *out = (GroupDefinition){0};
     if (!has_bounded_types(diag, node))
         return NULL;
-    Kernel *k = op_program(arena, node);
+    Kernel *k = op_program(arena, node, g);
     if (!k) {
         diag_error(diag, "%s \"%s\": too many operands", node->op->name,
                    node->name);

@@ -22,8 +22,8 @@ bool define_group(Arena *arena, Diag *diag, const Graph *g, const Group *group,
 /* The loops of a group that is one node with a loop program, without the
  * operands that it took as numbers; `out` has bindings and no definition.
  * NULL with a diagnostic when a type is not static. */
-Kernel *define_program(Arena *arena, Diag *diag, const Group *group,
-                       GroupDefinition *out);
+Kernel *define_program(Arena *arena, Diag *diag, const Graph *g,
+                       const Group *group, GroupDefinition *out);
 /* The tensor a buffer stands for, NULL for temporaries. */
 Tensor *binding_find(const GroupDefinition *d, const char *name);
 /* For each buffer of the definition, by index: the result of the group may

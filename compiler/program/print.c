@@ -100,7 +100,7 @@ void program_print(Str *out, const Program *p)
              "\n",
              p->arena_bytes, p->arena_bound, p->weight_bytes);
     for (int i = 0; i < p->symbols.count; i++) {
-        str_add(out, "dim ");
+        str_add(out, i < p->input_symbols ? "dim " : "computed ");
         extent_print(out, p->symbols.data[i]);
         str_add(out, "\n");
     }
@@ -413,6 +413,8 @@ Program *program_parse(Arena *arena, Diag *diag, const char *text)
     p->weight_bytes = read_int(&r);
     while (r.ok) {
         if (accept_word(&r, "dim"))
+            read_dim(&r, p), p->input_symbols++;
+        else if (accept_word(&r, "computed"))
             read_dim(&r, p);
         else if (accept_word(&r, "kernel"))
             read_kernel(&r, p);

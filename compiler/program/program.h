@@ -87,6 +87,7 @@ typedef struct Program {
     /* Dimensions that are known at run time only, each a name with bounds.
      * Buffers have the upper bounds. */
     Vec(Extent) symbols;
+    int input_symbols; /* the first of them, which inputs decide */
 } Program;
 
 /* Groups (or single nodes) to kernels: builds each group's definition,

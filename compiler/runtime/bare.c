@@ -68,9 +68,10 @@ static int has_facts(const char *text)
     return !strcmp(own, text);
 }
 
-static void read_extents(const char *text, int64_t *extents)
+static int read_extents(const char *text, int64_t *extents)
 {
-    for (int i = 0; *text; i++) {
+    int i = 0;
+    for (; *text; i++) {
         char *end;
         if (i == MAX_EXTENTS)
             fail("too many dimensions");
@@ -79,6 +80,7 @@ static void read_extents(const char *text, int64_t *extents)
             fail("the dimensions are no numbers");
         text = *end ? end + 1 : end;
     }
+    return i;
 }
 
 int main(int argc, char **argv)
@@ -94,7 +96,7 @@ int main(int argc, char **argv)
     const char *weights = read_all(argv[1]);
     size_t arena_bytes = (size_t)strtoull(argv[2], NULL, 10);
     int64_t extents[MAX_EXTENTS];
-    read_extents(argv[3], extents);
+    int extent_count = read_extents(argv[3], extents);
     argv++;
     argc--;
     int inputs = atoi(argv[3]), outputs = (argc - 4 - inputs) / 2;
@@ -128,6 +130,10 @@ int main(int argc, char **argv)
             fclose(file))
             fail("cannot write an output");
     }
-    printf("{\"repeat_identical\": %s}\n", same ? "true" : "false");
+    printf("{\"repeat_identical\": %s, \"extents\": [",
+           same ? "true" : "false");
+    for (int i = 0; i < extent_count; i++)
+        printf("%s%lld", i ? ", " : "", (long long)extents[i]);
+    printf("]}\n");
     return !same;
 }

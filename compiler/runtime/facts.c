@@ -28,10 +28,11 @@ static void add_text(Facts *facts, Fact fact, const Str *text)
     *item = hash_bytes(str_text(text), text->length, *item);
 }
 
-void facts_add_dim(Facts *facts, Extent name)
+void facts_add_dim(Facts *facts, Extent name, bool is_computed)
 {
     Str text = {0};
     extent_print(&text, name);
+    str_add(&text, is_computed ? " computed" : "");
     add_text(facts, FACT_INPUTS, &text);
     str_free(&text);
 }

@@ -38,7 +38,8 @@ void facts_add_value(Facts *facts, Fact fact, DType dtype, int rank,
 void facts_add_tensor(Facts *facts, DType dtype, int rank, const int64_t *dims,
                       const Extent *extents, const Layout *layout,
                       int64_t offset, int64_t bytes, int step);
-/* The bounds of a name; belongs to the inputs. */
-void facts_add_dim(Facts *facts, Extent name);
+/* The bounds of a name, and whether the run computes it; belongs to the
+ * inputs. */
+void facts_add_dim(Facts *facts, Extent name, bool is_computed);
 
 #endif

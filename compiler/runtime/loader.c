@@ -317,7 +317,7 @@ AssayStatus artifact_set_dims(Artifact *a, const int64_t *values,
 {
     const ArtifactInfo *info = &a->manifest.info;
     *error = (AssayError){0};
-    for (int i = 0; i < info->dim_count; i++) {
+    for (int i = 0; i < info->input_dims; i++) {
         Extent dim = info->dims[i];
         if (values[i] < extent_lower(dim) || values[i] > dim.value)
             return error_set(error, ASSAY_BAD_SHAPE,
@@ -326,7 +326,7 @@ AssayStatus artifact_set_dims(Artifact *a, const int64_t *values,
                              dim.expr->name, (long long)extent_lower(dim),
                              (long long)dim.value, (long long)values[i]);
     }
-    for (int i = 0; i < info->dim_count; i++)
+    for (int i = 0; i < info->input_dims; i++)
         a->call.extents[i] = values[i];
     return ASSAY_OK;
 }
@@ -342,6 +342,9 @@ static void run_staged(Artifact *a, const void *const *inputs,
 {
     const ArtifactInfo *info = &a->manifest.info;
     int64_t actual[MAX_RANK];
+    /* What a kernel has not computed yet is at most this. */
+    for (int i = info->input_dims; i < info->dim_count; i++)
+        a->call.extents[i] = info->dims[i].value;
     for (int i = 0; i < info->input_count; i++) {
         const ArtifactValue *v = &info->inputs[i];
         a->in[i] = (void *)(uintptr_t)inputs[i];

@@ -201,6 +201,10 @@ static void get_dims(Reader *r, const json_t *root, ArtifactInfo *info)
         if (upper < lower || !*name)
             fault(r, "dims", "holds bounds in the wrong order");
         dims[i] = extent_ranged(r->arena, name, lower, upper);
+        bool computed = json_is_true(json_object_get(item, "computed"));
+        if (!computed && info->input_dims < i)
+            fault(r, "dims", "has computed ones before others");
+        info->input_dims += !computed;
     }
     info->dims = dims;
     r->info = info;
@@ -362,7 +366,7 @@ Facts manifest_facts(const ArtifactInfo *info)
     facts_add_number(&facts, FACT_ARENA_BYTES, info->arena_bytes);
     facts_add_number(&facts, FACT_WEIGHT_BYTES, info->weight_bytes);
     for (int i = 0; i < info->dim_count; i++)
-        facts_add_dim(&facts, info->dims[i]);
+        facts_add_dim(&facts, info->dims[i], i >= info->input_dims);
     for (int i = 0; i < info->input_count; i++) {
         const ArtifactValue *v = &info->inputs[i];
         facts_add_value(&facts, FACT_INPUTS, v->dtype, v->rank, v->dims,

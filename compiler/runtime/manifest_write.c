@@ -64,10 +64,12 @@ static json_t *symbols_json(const Program *program)
     json_t *list = json_array();
     for (int i = 0; i < program->symbols.count; i++) {
         Extent e = program->symbols.data[i];
-        json_array_append_new(list, json_pack("{s:o, s:I, s:I}", "name",
-                                              text_json(e.expr->name), "lower",
-                                              (json_int_t)extent_lower(e),
-                                              "upper", (json_int_t)e.value));
+        json_t *dim = json_pack(
+            "{s:o, s:I, s:I}", "name", text_json(e.expr->name), "lower",
+            (json_int_t)extent_lower(e), "upper", (json_int_t)e.value);
+        if (i >= program->input_symbols)
+            json_object_set_new(dim, "computed", json_true());
+        json_array_append_new(list, dim);
     }
     return list;
 }

@@ -96,7 +96,7 @@ typedef struct ArtifactInfo {
     bool taps;
     /* Names with their bounds: what a run may choose. */
     const Extent *dims;
-    int dim_count;
+    int dim_count, input_dims; /* the rest says the run itself */
     int input_count, output_count, tensor_count, step_count, kernel_count;
     const ArtifactValue *inputs, *outputs;
     const ArtifactTensor *tensors;
@@ -121,7 +121,8 @@ void artifact_on_step(Artifact *artifact,
                                       int32_t is_end),
                       void *user);
 /* The dimensions of the next runs, in the order of info->dims; within their
- * bounds. At their upper bounds after loading. */
+ * bounds. At their upper bounds after loading. Those that the run computes are
+ * not taken from here. */
 AssayStatus artifact_set_dims(Artifact *artifact, const int64_t *values,
                               AssayError *error);
 /* The dimensions that inputs of these shapes have: shapes[i] has the extents
@@ -134,7 +135,8 @@ AssayStatus artifact_find_dims(const ArtifactInfo *info,
 void artifact_extents(const ArtifactInfo *info, const int64_t *values,
                       int rank, const int64_t *dims, const Extent *extents,
                       int64_t *actual);
-/* Those of the artifact's next (for an output, of its last) run. */
+/* Those of the artifact's next run; for an output whose extents the run
+ * computes, of its last. */
 void artifact_dims(const Artifact *artifact, const ArtifactValue *value,
                    int64_t *actual);
 /* inputs[i] and outputs[i] are row-major arrays of info->inputs[i].bytes

@@ -472,11 +472,11 @@ int main(int argc, char **argv)
     const char *newer = getenv("ASSAY_NEWER_CASES");
     Arena *arena = arena_new();
     const Suite suites[] = {
-        {"libonnx-testdata", "/usr/share/libonnx-testdata/data/node", 833, 0},
+        {"libonnx-testdata", "/usr/share/libonnx-testdata/data/node", 856, 0},
         {"extra cases",
          arena_printf(arena, "%s/cases/cases", shared ? shared : "../shared"),
-         68, 0},
-        {"newer cases", newer ? newer : "$ASSAY_NEWER_CASES", 258, 0},
+         70, 0},
+        {"newer cases", newer ? newer : "$ASSAY_NEWER_CASES", 267, 0},
     };
     Tally tally = {0};
     int at = 1, code_every = 10;

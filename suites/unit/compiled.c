@@ -141,6 +141,8 @@ static Array **results(Compiled *c, const Memory *m)
 {
     const Program *p = c->program;
 
+    for (int i = 0; i < p->symbols.count; i++)
+        m->names[i].value = m->extents[i];
     for (int i = 0; i < p->buffers.count; i++) {
         const ProgramBuffer *b = &p->buffers.data[i];
         int64_t dims[MAX_RANK];
@@ -166,7 +168,8 @@ static Memory allocate(Compiled *c)
     m.names = ARENA_ARRAY(c->arena, ExtentValue, p->symbols.count + 1);
     for (int i = 0; i < p->symbols.count; i++) {
         Extent symbol = p->symbols.data[i];
-        m.extents[i] = c->dims ? c->dims[i] : symbol.value;
+        m.extents[i] =
+            c->dims && i < p->input_symbols ? c->dims[i] : symbol.value;
         m.names[i] = (ExtentValue){symbol.expr->name, m.extents[i]};
     }
     Array *const *inputs = c->inputs ? c->inputs

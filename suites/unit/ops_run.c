@@ -14,7 +14,7 @@ bool ops_run_form(Arena *arena, Diag *diag, const Node *node, bool by_program,
                   const Array *const *in, Array **out)
 {
     Arena *scratch = arena_new();
-    Kernel *kernel = by_program ? op_program(scratch, node) : NULL;
+    Kernel *kernel = by_program ? op_program(scratch, node, NULL) : NULL;
     if (!kernel) {
         Definition *def = define_node(scratch, node);
         if (!def) {

@@ -424,6 +424,7 @@ static void open_dims(Fixture *f)
     Extent columns = extent_ranged(f->arena, "C", 1, 3);
     vec_push(f->arena, &p->symbols, rows);
     vec_push(f->arena, &p->symbols, columns);
+    p->input_symbols = 2;
     for (int i = 0; i < p->buffers.count; i++) {
         ProgramBuffer *b = &p->buffers.data[i];
         if (b->value)
