@@ -7,127 +7,140 @@
 #include <math.h>
 #include <string.h>
 
-#include "ops/make.h"
+#include "ops/attention.h"
 #include "ops/rules.h"
 
-/* Operands and results by place. */
-enum { IN_Q, IN_K, IN_V, IN_MASK, IN_PAST_KEY, IN_PAST_VALUE, IN_LENGTHS };
-enum { OUT_Y, OUT_KEY, OUT_VALUE, OUT_SCORES };
 /* What the fourth result is. */
 enum { SCORES_PLAIN, SCORES_CAPPED, SCORES_MASKED, SCORES_SOFTMAX };
-
-/* Everything about shapes; -1: not known, which is refused. */
-typedef struct Heads {
-    bool flat; /* operands are [batch, sequence, heads * size] */
-    int64_t batch, q_heads, kv_heads;
-    int64_t queries, keys, past, total; /* lengths */
-    int64_t offset; /* keys before that of the first query */
-    int64_t size, v_size;
-} Heads;
 
 static int64_t known_dim(const Tensor *t, int axis)
 {
     return extent_known(t->type.dims[axis]);
 }
 
-static Heads read_heads(const Node *node)
+/* Keys that hold those of a past, whose number is an attribute of the plain
+ * form; -1: all that are more than there are queries. */
+static Extent offset_of(Arena *arena, const Node *node, const Heads *h)
+{
+    int64_t before = attrs_int(&node->attrs, "past_length", 0);
+    if (before < 0)
+        return extent_sub(arena, h->total, h->queries);
+    return extent_add(arena, h->past, extent_const(before));
+}
+
+Heads attention_heads(Arena *arena, const Node *node)
 {
     const Tensor *q = node->inputs.data[IN_Q], *k = node->inputs.data[IN_K];
     const Tensor *v = node->inputs.data[IN_V];
-    Heads h = {.flat = q->type.rank == 3, .batch = known_dim(q, 0)};
+    Heads h = {.flat = q->type.rank == 3,
+               .batch = q->type.dims[0],
+               .past = extent_const(0)};
+    int sequence = h.flat ? 1 : 2;
+    h.queries = q->type.dims[sequence];
+    h.keys = k->type.dims[sequence];
     if (h.flat) {
         h.q_heads = attrs_int(&node->attrs, "q_num_heads", 0);
         h.kv_heads = attrs_int(&node->attrs, "kv_num_heads", 0);
-        h.queries = known_dim(q, 1);
-        h.keys = known_dim(k, 1);
         if (h.q_heads > 0 && h.kv_heads > 0) {
-            h.size = known_dim(q, 2) / h.q_heads;
-            h.v_size = known_dim(v, 2) / h.kv_heads;
+            int64_t all = known_dim(q, 2), v_all = known_dim(v, 2);
+            h.size = all < 0 ? -1 : all / h.q_heads;
+            h.v_size = v_all < 0 ? -1 : v_all / h.kv_heads;
         }
     } else {
         h.q_heads = known_dim(q, 1);
         h.kv_heads = known_dim(k, 1);
-        h.queries = known_dim(q, 2);
-        h.keys = known_dim(k, 2);
         h.size = known_dim(q, 3);
         h.v_size = known_dim(v, 3);
     }
     if (node_has_input(node, IN_PAST_KEY))
-        h.past = known_dim(node->inputs.data[IN_PAST_KEY], 2);
-    h.total = h.past + h.keys;
-    h.offset = h.past + attrs_int(&node->attrs, "past_length", 0);
+        h.past = node->inputs.data[IN_PAST_KEY]->type.dims[2];
+    h.total = extent_add(arena, h.past, h.keys);
+    h.offset = offset_of(arena, node, &h);
     return h;
 }
 
 static bool check_shape(InferContext *c, int input, int rank,
-                        const int64_t *dims)
+                        const Extent *dims)
 {
     const TensorType *type = infer_input(c, input);
+    TensorType wanted = {.dtype = type->dtype, .rank = rank};
     bool fits = type->rank == rank;
-    for (int i = 0; i < rank && fits; i++)
-        fits = extent_known(type->dims[i]) == dims[i];
+    for (int i = 0; i < rank; i++) {
+        wanted.dims[i] = dims[i];
+        fits = fits && extent_equal(type->dims[i], dims[i]);
+    }
     if (fits)
         return true;
-    Str wanted = {0};
-    for (int i = 0; i < rank; i++)
-        str_addf(&wanted, "%s%lld", i ? "," : "", (long long)dims[i]);
-    infer_error(c, "operand %s must be [%s]",
-                c->node->inputs.data[input]->name, str_text(&wanted));
-    str_free(&wanted);
+    Str text = {0};
+    type_print(&text, &wanted);
+    infer_error(c, "operand %s must be %s", c->node->inputs.data[input]->name,
+                str_text(&text));
+    str_free(&text);
     return false;
+}
+
+/* Of an operand in either form. */
+static bool check_operand(InferContext *c, int input, const Heads *h,
+                          Extent rows, int64_t heads, int64_t size)
+{
+    Extent flat[3] = {h->batch, rows, extent_const(heads * size)};
+    Extent apart[4] = {h->batch, extent_const(heads), rows,
+                       extent_const(size)};
+    return check_shape(c, input, h->flat ? 3 : 4, h->flat ? flat : apart);
 }
 
 static bool check_heads(InferContext *c, const Heads *h)
 {
-    const int64_t all[] = {h->batch, h->queries, h->keys, h->past};
-    for (int i = 0; i < 4; i++)
-        if (all[i] < 0)
-            return infer_error(c, "its shapes must be constant; bind named "
-                                  "dimensions with --dim");
     if (h->q_heads < 1 || h->kv_heads < 1 || h->q_heads % h->kv_heads != 0)
         return infer_error(c, "%lld heads of queries for %lld of keys%s",
                            (long long)h->q_heads, (long long)h->kv_heads,
                            h->flat ? " (q_num_heads, kv_num_heads)" : "");
-    const int64_t q[][4] = {{h->batch, h->queries, h->q_heads * h->size},
-                            {h->batch, h->q_heads, h->queries, h->size}};
-    const int64_t k[][4] = {{h->batch, h->keys, h->kv_heads * h->size},
-                            {h->batch, h->kv_heads, h->keys, h->size}};
-    const int64_t v[][4] = {{h->batch, h->keys, h->kv_heads * h->v_size},
-                            {h->batch, h->kv_heads, h->keys, h->v_size}};
-    int form = h->flat ? 0 : 1;
-    return check_shape(c, IN_Q, 3 + form, q[form]) &&
-           check_shape(c, IN_K, 3 + form, k[form]) &&
-           check_shape(c, IN_V, 3 + form, v[form]);
+    if (h->size < 0 || h->v_size < 0)
+        return infer_error(c, "the size of its heads must be constant; bind "
+                              "named dimensions with --dim");
+    return check_operand(c, IN_Q, h, h->queries, h->q_heads, h->size) &&
+           check_operand(c, IN_K, h, h->keys, h->kv_heads, h->size) &&
+           check_operand(c, IN_V, h, h->keys, h->kv_heads, h->v_size);
 }
 
 /* The mask broadcasts to [batch, heads, queries, keys]; its last axis may be
  * shorter than that. */
 static bool check_mask(InferContext *c, const Heads *h)
 {
-    const int64_t full[4] = {h->batch, h->q_heads, h->queries, h->total};
+    const Extent full[4] = {h->batch, extent_const(h->q_heads), h->queries,
+                            h->total};
     if (!node_has_input(c->node, IN_MASK))
         return true;
     const TensorType *mask = infer_input(c, IN_MASK);
     if (!infer_types(c, IN_MASK, TYPES_ANY) || !infer_rank(c, IN_MASK, 1, 4))
         return false;
     for (int i = 0; i < mask->rank; i++) {
+        Extent wants = full[4 - mask->rank + i];
         int64_t has = extent_known(mask->dims[i]);
-        int64_t wants = full[4 - mask->rank + i];
-        bool fits = i == mask->rank - 1 ? has >= 0 && has <= wants
-                                        : has == wants || has == 1;
-        if (!fits)
-            return infer_error(c,
-                               "the mask has %lld elements on axis %d, for "
-                               "%lld",
-                               (long long)has, i, (long long)wants);
+        bool fits =
+            extent_equal(mask->dims[i], wants) ||
+            (i == mask->rank - 1 ? has >= 0 && has <= extent_lower(wants)
+                                 : has == 1);
+        if (fits)
+            continue;
+        Str text = {0};
+        extent_print_plain(&text, mask->dims[i]);
+        str_add(&text, " elements on axis ");
+        str_addf(&text, "%d, for ", i);
+        extent_print_plain(&text, wants);
+        infer_error(c, "the mask has %s", str_text(&text));
+        str_free(&text);
+        return false;
     }
     return true;
 }
 
 static bool check_cache(InferContext *c, const Heads *h)
 {
-    const int64_t key[4] = {h->batch, h->kv_heads, h->past, h->size};
-    const int64_t value[4] = {h->batch, h->kv_heads, h->past, h->v_size};
+    const Extent key[4] = {h->batch, extent_const(h->kv_heads), h->past,
+                           extent_const(h->size)};
+    const Extent value[4] = {h->batch, extent_const(h->kv_heads), h->past,
+                             extent_const(h->v_size)};
     bool has = node_has_input(c->node, IN_PAST_KEY);
     if (has != node_has_input(c->node, IN_PAST_VALUE))
         return infer_error(c,
@@ -154,7 +167,9 @@ static bool infer_attention(InferContext *c)
         !infer_types(c, IN_V, TYPES_FLOAT) ||
         !infer_same_dtype(c, IN_Q, IN_K) || !infer_rank(c, IN_Q, 3, 4) ||
         !infer_rank(c, IN_K, q->rank, q->rank) ||
-        !infer_rank(c, IN_V, q->rank, q->rank))
+        !infer_rank(c, IN_V, q->rank, q->rank) ||
+        (node_has_input(c->node, IN_PAST_KEY) &&
+         !infer_rank(c, IN_PAST_KEY, 4, 4)))
         return false;
     if (mode < 0 || mode > SCORES_SOFTMAX)
         return infer_error(c,
@@ -163,16 +178,16 @@ static bool infer_attention(InferContext *c)
                            (long long)mode);
     if (!dtype_is_float(dtype_of_onnx(precision)))
         return infer_error(c, "softmax_precision is no float type");
-    Heads h = read_heads(c->node);
+    Heads h = attention_heads(c->graph->arena, c->node);
     if (!check_heads(c, &h) || !check_cache(c, &h) || !check_mask(c, &h))
         return false;
     Extent y[4] = {q->dims[0], q->dims[1],
                    h.flat ? extent_const(h.q_heads * h.v_size) : q->dims[2],
                    extent_const(h.v_size)};
-    Extent cache[4] = {q->dims[0], extent_const(h.kv_heads),
-                       extent_const(h.total), extent_const(h.size)};
-    Extent scores[4] = {q->dims[0], extent_const(h.q_heads),
-                        extent_const(h.queries), extent_const(h.total)};
+    Extent cache[4] = {q->dims[0], extent_const(h.kv_heads), h.total,
+                       extent_const(h.size)};
+    Extent scores[4] = {q->dims[0], extent_const(h.q_heads), h.queries,
+                        h.total};
     infer_set(c, OUT_KEY, q->dtype, 4, cache);
     cache[3] = y[3];
     infer_set(c, OUT_VALUE, infer_input(c, IN_V)->dtype, 4, cache);
@@ -187,6 +202,35 @@ typedef struct Flow {
     Heads h;
     DType type; /* of scores and sums */
 } Flow;
+
+/* An extent as a number where it is one: expressions stay simple. */
+static const Expr *extent_limit(const Flow *f, Extent extent)
+{
+    return extent_is_const(extent) ? NULL : define_extent(f->c, extent);
+}
+
+/* [batch, heads, rows, columns] */
+static Buffer *add_temp(Flow *f, const char *name, DType dtype, int64_t heads,
+                        Extent rows, Extent columns)
+{
+    const Extent dims[4] = {f->h.batch, extent_const(heads), rows, columns};
+    int64_t most[4];
+    for (int i = 0; i < 4; i++)
+        most[i] = dims[i].value;
+    Buffer *b = define_temp(f->c, name, dtype, 4, most);
+    for (int i = 0; i < 4; i++)
+        b->limit[i] = extent_limit(f, dims[i]);
+    return b;
+}
+
+/* A reduction over all keys. */
+static const Expr *reduce_keys(Flow *f, StageBuilder *b)
+{
+    const Expr *k = stage_reduce(b, f->h.total.value, "k");
+    b->stage->reduce[b->stage->reduce_count - 1].limit =
+        extent_limit(f, f->h.total);
+    return k;
+}
 
 /* Element (batch, head, row, place) of an operand in either form. */
 static const Expr *read_head(Arena *a, const Buffer *x, const Expr *batch,
@@ -207,18 +251,18 @@ static const Buffer *join_past(Flow *f, int in, int past, int out,
     DefineContext *c = f->c;
     Buffer *joined = c->out[out];
     const Buffer *x = c->in[in];
-    int64_t dims[4] = {f->h.batch, f->h.kv_heads, f->h.total, size};
     if (!joined && !c->in[past])
         return x;
     if (!joined)
-        joined = define_temp(c, "joined", x->dtype, 4, dims);
+        joined = add_temp(f, "joined", x->dtype, f->h.kv_heads, f->h.total,
+                          extent_const(size));
     StageBuilder b;
     stage_begin(&b, c->def, joined);
     Arena *a = b.arena;
-    const Expr *row = expr_add_int(a, b.index[2], -f->h.past);
+    const Expr *row = expr_sub(a, b.index[2], define_extent(c, f->h.past));
     const Expr *value =
         read_head(a, x, b.index[0], b.index[1], row, b.index[3], size);
-    if (c->in[past] && f->h.past > 0)
+    if (c->in[past] && f->h.past.value > 0)
         value = expr_select(a, expr_binary(a, EX_LT, row, expr_int(a, 0)),
                             expr_read(a, c->in[past], b.index), value);
     stage_end(&b, value);
@@ -234,8 +278,8 @@ static const Expr *kv_head(const StageBuilder *b, const Heads *h)
 static Buffer *add_scores(Flow *f, const Buffer *keys)
 {
     const Heads *h = &f->h;
-    int64_t dims[4] = {h->batch, h->q_heads, h->queries, h->total};
-    Buffer *scores = define_temp(f->c, "scores", f->type, 4, dims);
+    Buffer *scores =
+        add_temp(f, "scores", f->type, h->q_heads, h->queries, h->total);
     StageBuilder b;
     stage_begin(&b, f->c->def, scores);
     Arena *a = b.arena;
@@ -255,10 +299,12 @@ static const Expr *query_offset(Flow *f, const StageBuilder *b)
 {
     const Buffer *lengths = f->c->in[IN_LENGTHS];
     if (!lengths)
-        return f->h.offset ? expr_int(b->arena, f->h.offset) : NULL;
+        return f->h.offset.expr || f->h.offset.value
+                   ? define_extent(f->c, f->h.offset)
+                   : NULL;
     const Expr *length = expr_read(b->arena, lengths, b->index);
-    return expr_add_int(b->arena, expr_cast(b->arena, DT_I64, length),
-                        -f->h.queries);
+    return expr_sub(b->arena, expr_cast(b->arena, DT_I64, length),
+                    define_extent(f->c, f->h.queries));
 }
 
 static const Expr *both(Arena *a, const Expr *x, const Expr *y)
@@ -313,7 +359,8 @@ static const Expr *mask_score(Flow *f, const StageBuilder *b,
                            ? expr_int(a, 0)
                            : b->index[4 - mask->rank + i];
         const Expr *value;
-        if (mask->dims[mask->rank - 1] < f->h.total)
+        const TensorType *type = &f->c->node->inputs.data[IN_MASK]->type;
+        if (!extent_equal(type->dims[mask->rank - 1], f->h.total))
             value =
                 expr_read_padded(a, mask, index,
                                  dtype_is_float(mask->dtype)
@@ -372,11 +419,11 @@ static Buffer *add_softmax(Flow *f, const Buffer *scores)
 {
     const Heads *h = &f->h;
     DefineContext *c = f->c;
-    int64_t row[4] = {h->batch, h->q_heads, h->queries, 1};
+    Extent one = extent_const(1);
     Buffer *logits = define_temp_like(c, "logits", scores);
-    Buffer *most = define_temp(c, "max", f->type, 4, row);
+    Buffer *most = add_temp(f, "max", f->type, h->q_heads, h->queries, one);
     Buffer *power = define_temp_like(c, "exp", scores);
-    Buffer *sum = define_temp(c, "sum", f->type, 4, row);
+    Buffer *sum = add_temp(f, "sum", f->type, h->q_heads, h->queries, one);
     Buffer *weights = define_temp_like(c, "weights", scores);
     bool masked = is_masked(f);
     StageBuilder b;
@@ -385,7 +432,7 @@ static Buffer *add_softmax(Flow *f, const Buffer *scores)
     stage_end(&b,
               mask_score(f, &b, cap_score(f, a, read_same(&b, scores), true)));
     stage_begin(&b, c->def, most);
-    const Expr *k = stage_reduce(&b, h->total, "k"), *zero = expr_int(a, 0);
+    const Expr *k = reduce_keys(f, &b), *zero = expr_int(a, 0);
     stage_end_reduce(&b, "max", read_along(&b, logits, 3, k));
 
     stage_begin(&b, c->def, power);
@@ -397,7 +444,7 @@ static Buffer *add_softmax(Flow *f, const Buffer *scores)
     stage_end(&b,
               expr_unary(a, EX_EXP, expr_sub(a, read_same(&b, logits), top)));
     stage_begin(&b, c->def, sum);
-    k = stage_reduce(&b, h->total, "k");
+    k = reduce_keys(f, &b);
     stage_end_reduce(&b, "sum", read_along(&b, power, 3, k));
 
     stage_begin(&b, c->def, weights);
@@ -416,7 +463,8 @@ static void define_attention(DefineContext *c)
     int64_t mode = attrs_int(attrs, "qk_matmul_output_mode", 0);
     bool wide = c->in[IN_Q]->dtype == DT_F64 || c->in[IN_V]->dtype == DT_F64 ||
                 attrs_int(attrs, "softmax_precision", 1) == 11;
-    Flow f = {c, read_heads(c->node), wide ? DT_F64 : DT_F32};
+    Flow f = {c, attention_heads(c->def->arena, c->node),
+              wide ? DT_F64 : DT_F32};
     const Heads *h = &f.h;
     const Buffer *keys = join_past(&f, IN_K, IN_PAST_KEY, OUT_KEY, h->size);
     const Buffer *values =
@@ -430,13 +478,13 @@ static void define_attention(DefineContext *c)
         stage_begin(&b, c->def, c->out[OUT_SCORES]);
         stage_end(&b, expr_cast(b.arena, out->dtype, read_same(&b, weights)));
     }
-    int64_t dims[4] = {h->batch, h->q_heads, h->queries, h->v_size};
     Buffer *result = !h->flat && out->dtype == f.type
                          ? out
-                         : define_temp(c, "result", f.type, 4, dims);
+                         : add_temp(&f, "result", f.type, h->q_heads,
+                                    h->queries, extent_const(h->v_size));
     stage_begin(&b, c->def, result);
     Arena *a = b.arena;
-    const Expr *k = stage_reduce(&b, h->total, "k");
+    const Expr *k = reduce_keys(&f, &b);
     const Expr *at[4] = {b.index[0], b.index[1], b.index[2], k};
     const Expr *value = read_head(a, values, b.index[0], kv_head(&b, h), k,
                                   b.index[3], h->v_size);
@@ -455,99 +503,6 @@ static void define_attention(DefineContext *c)
     }
     stage_end(&b, expr_cast(a, out->dtype,
                             expr_read(a, result, h->flat ? at : b.index)));
-}
-
-/* ---- the plain form, for the template: four axes, and keys that hold those
- * of the past, whose number is an attribute */
-
-static Tensor *place_before(Graph *g, Node *node, Tensor *made)
-{
-    graph_add_source(g, made->producer, node);
-    graph_move_before(g, made->producer, node);
-    return made;
-}
-
-/* [batch, sequence, heads * size] as [batch, heads, sequence, size]. */
-static Tensor *split_heads(Graph *g, Node *node, Tensor *x, int64_t heads)
-{
-    static const int perm[] = {0, 2, 1, 3};
-    TensorType type = x->type;
-    type.rank = 4;
-    type.dims[2] = extent_const(heads);
-    type.dims[3] = extent_const(x->type.dims[2].value / heads);
-    x = place_before(g, node, op_make_reshape(g, NULL, x, &type));
-    return place_before(g, node, op_make_transpose(g, NULL, x, perm));
-}
-
-static Tensor *join_heads(Graph *g, Node *node, Tensor *y,
-                          const TensorType *type)
-{
-    static const int perm[] = {0, 2, 1, 3};
-    y = place_before(g, node, op_make_transpose(g, NULL, y, perm));
-    return place_before(g, node, op_make_reshape(g, NULL, y, type));
-}
-
-static Tensor *add_plain(Graph *g, Node *node, const char *op,
-                         Tensor *const *inputs, int count)
-{
-    Node *added = graph_add_node(g, op, NULL, inputs, count, 1);
-    if (!strcmp(op, "Concat"))
-        attrs_set_int(g->arena, &added->attrs, "axis", 2);
-    if (!op_infer(g, added))
-        die("a part of %s \"%s\" does not type", node->op->name, node->name);
-    return place_before(g, node, added->outputs.data[0]);
-}
-
-/* The result `output` of the node becomes `to`, where it is wanted. */
-static void deliver(Graph *g, Node *node, int output, Tensor *to)
-{
-    Tensor *from =
-        output < node->outputs.count ? node->outputs.data[output] : NULL;
-    if (!from)
-        return;
-    if (!graph_replace(g, from, to)) /* an input is no output */
-        graph_replace(g, from, add_plain(g, node, "Identity", &to, 1));
-}
-
-static bool decompose_attention(Graph *g, Node *node)
-{
-    Heads h = read_heads(node);
-    int outputs = node->outputs.count;
-    bool cached = node_has_input(node, IN_PAST_KEY) ||
-                  (outputs > OUT_KEY && node->outputs.data[OUT_KEY]) ||
-                  (outputs > OUT_VALUE && node->outputs.data[OUT_VALUE]);
-    if ((!h.flat && !cached) ||
-        (outputs > OUT_SCORES && node->outputs.data[OUT_SCORES]))
-        return false;
-    Tensor *in[IN_LENGTHS + 1] = {NULL};
-    for (int i = 0; i < node->inputs.count; i++)
-        in[i] = node->inputs.data[i];
-    for (int i = IN_Q; i <= IN_V && h.flat; i++)
-        in[i] = split_heads(g, node, in[i], i ? h.kv_heads : h.q_heads);
-    for (int i = 0; i < 2; i++) {
-        Tensor *both[2] = {in[IN_PAST_KEY + i], in[IN_K + i]};
-        if (both[0])
-            in[IN_K + i] = add_plain(g, node, "Concat", both, 2);
-        in[IN_PAST_KEY + i] = NULL;
-        deliver(g, node, OUT_KEY + i, in[IN_K + i]);
-    }
-    Node *plain = graph_add_node(g, "assay::Attention", NULL, in,
-                                 in[IN_LENGTHS] ? IN_LENGTHS + 1
-                                 : in[IN_MASK]  ? IN_MASK + 1
-                                                : IN_V + 1,
-                                 1);
-    plain->attrs = node->attrs;
-    attrs_remove(&plain->attrs, "q_num_heads");
-    attrs_remove(&plain->attrs, "kv_num_heads");
-    attrs_set_int(g->arena, &plain->attrs, "past_length", h.past);
-    if (!op_infer(g, plain))
-        die("the plain form of \"%s\" does not type", node->name);
-    Tensor *y = place_before(g, node, plain->outputs.data[0]);
-    if (h.flat)
-        y = join_heads(g, node, y, &node->outputs.data[OUT_Y]->type);
-    deliver(g, node, OUT_Y, y);
-    graph_remove_node(g, node);
-    return true;
 }
 
 static const AttrSpec attention_attrs[] = {
@@ -578,7 +533,7 @@ static const Op op_attention = {.name = "Attention",
                                 .max_inputs = 7,
                                 .min_outputs = 1,
                                 .max_outputs = 4,
-                                .traits = OP_REDUCTION,
+                                .traits = OP_REDUCTION | OP_RUNTIME_EXTENTS,
                                 .attrs = attention_attrs,
                                 .infer = infer_attention,
                                 .define = define_attention,
@@ -590,7 +545,7 @@ static const Op op_plain = {.name = "Attention",
                             .max_inputs = 7,
                             .min_outputs = 1,
                             .max_outputs = 1,
-                            .traits = OP_REDUCTION,
+                            .traits = OP_REDUCTION | OP_RUNTIME_EXTENTS,
                             .attrs = plain_attrs,
                             .infer = infer_attention,
                             .define = define_attention,

@@ -143,7 +143,7 @@ static void define_deform(DefineContext *c)
     int64_t offsets = attrs_int(&c->node->attrs, "offset_group", 1);
     Window w = window_of(c->node, 2, &weight->dims[2], &x->dims[2]);
     DType type = work_dtype(x->dtype);
-    Buffer *sum = define_temp(c, "sum", type, 4, out->dims);
+    Buffer *sum = define_temp_part(c, "sum", type, 4, out);
     StageBuilder b;
     stage_begin(&b, c->def, sum);
     Arena *a = b.arena;
@@ -190,7 +190,7 @@ static const Op op_deform = {.name = "DeformConv",
                              .max_inputs = 5,
                              .min_outputs = 1,
                              .max_outputs = 1,
-                             .traits = OP_REDUCTION,
+                             .traits = OP_REDUCTION | OP_RUNTIME_EXTENTS,
                              .attrs = deform_attrs,
                              .infer = infer_deform,
                              .define = define_deform,

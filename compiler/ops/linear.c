@@ -168,7 +168,8 @@ static void define_einsum(DefineContext *c)
 {
     const Expr *place[MAX_LABELS] = {NULL}, *at[MAX_RANK], *value = NULL;
     int rank[MAX_OP_INPUTS] = {0};
-    int64_t extent[MAX_LABELS] = {0};
+    const Buffer *source[MAX_LABELS] = {NULL}; /* has the label's extent */
+    int source_axis[MAX_LABELS] = {0};
     Equation e;
     StageBuilder b;
     for (int i = 0; i < c->node->inputs.count; i++)
@@ -178,15 +179,18 @@ static void define_einsum(DefineContext *c)
     Arena *a = b.arena;
     for (int i = 0; i < e.in_count; i++)
         for (int k = 0; k < rank[i]; k++)
-            if (extent[e.in[i].label[k]] < 2)
-                extent[e.in[i].label[k]] = c->in[i]->dims[k];
+            if (!source[e.in[i].label[k]] || c->in[i]->dims[k] != 1) {
+                source[e.in[i].label[k]] = c->in[i];
+                source_axis[e.in[i].label[k]] = k;
+            }
     for (int k = 0; k < e.out.count; k++)
         place[e.out.label[k]] = b.index[k];
     for (int i = 0; i < e.in_count; i++) {
         for (int k = 0; k < rank[i]; k++) {
             int label = e.in[i].label[k];
             if (!place[label])
-                place[label] = stage_reduce(&b, extent[label], "k");
+                place[label] = stage_reduce_over(&b, source[label],
+                                                 source_axis[label], "k");
             at[k] = c->in[i]->dims[k] == 1 ? expr_int(a, 0) : place[label];
         }
         const Expr *read = expr_read(a, c->in[i], at);
@@ -234,8 +238,8 @@ static const Expr *read_cell(const StageBuilder *b, const Buffer *m,
 /* The row of the first largest element of the first column. */
 static Buffer *find_pivot(DefineContext *c, const Buffer *m)
 {
-    Buffer *out[2] = {define_temp(c, "best", DT_F64, m->rank - 2, m->dims),
-                      define_temp(c, "pivot", DT_I64, m->rank - 2, m->dims)};
+    Buffer *out[2] = {define_temp_part(c, "best", DT_F64, m->rank - 2, m),
+                      define_temp_part(c, "pivot", DT_I64, m->rank - 2, m)};
     StageBuilder b;
     stage_begin(&b, c->def, out[0]);
     const Expr *k = stage_reduce(&b, m->dims[m->rank - 2], "k");
@@ -255,6 +259,7 @@ static Buffer *eliminate(DefineContext *c, const Buffer *m,
     dims[row_axis]--;
     dims[row_axis + 1]--;
     Buffer *rest = define_temp(c, "rest", DT_F64, m->rank, dims);
+    memcpy(rest->limit, m->limit, sizeof rest->limit);
     StageBuilder b;
     stage_begin(&b, c->def, rest);
     Arena *a = b.arena;
@@ -281,14 +286,14 @@ static void define_det(DefineContext *c)
 {
     const Buffer *x = c->in[0];
     int64_t rows = x->dims[x->rank - 1];
-    Buffer *m = define_temp(c, "matrix", DT_F64, x->rank, x->dims);
+    Buffer *m = define_temp_part(c, "matrix", DT_F64, x->rank, x);
     Buffer *product = NULL;
     StageBuilder b;
     stage_begin(&b, c->def, m);
     stage_end(&b, expr_cast(b.arena, DT_F64, read_same(&b, x)));
     for (int64_t k = 0; k < rows; k++) {
         Buffer *pivot = find_pivot(c, m);
-        Buffer *next = define_temp(c, "product", DT_F64, x->rank - 2, x->dims);
+        Buffer *next = define_temp_part(c, "product", DT_F64, x->rank - 2, x);
         stage_begin(&b, c->def, next);
         Arena *a = b.arena;
         const Expr *which =
@@ -316,7 +321,7 @@ static const Op op_einsum = {.name = "Einsum",
                              .max_inputs = -1,
                              .min_outputs = 1,
                              .max_outputs = 1,
-                             .traits = OP_REDUCTION,
+                             .traits = OP_REDUCTION | OP_RUNTIME_EXTENTS,
                              .attrs = einsum_attrs,
                              .infer = infer_einsum,
                              .define = define_einsum,
@@ -327,7 +332,7 @@ static const Op op_det = {.name = "Det",
                           .max_inputs = 1,
                           .min_outputs = 1,
                           .max_outputs = 1,
-                          .traits = OP_REDUCTION,
+                          .traits = OP_REDUCTION | OP_RUNTIME_EXTENTS,
                           .infer = infer_det,
                           .define = define_det,
                           .since = 11};

@@ -34,7 +34,7 @@ const Expr *loop_for(LoopContext *c, LoopKind kind, const char *name,
     return expr_var(c->arena, var);
 }
 
-static const Expr *extent_value(LoopContext *c, Extent extent)
+const Expr *loop_extent(LoopContext *c, Extent extent)
 {
     Definition def = {.arena = c->arena};
     DefineContext context = {.def = &def,
@@ -53,8 +53,37 @@ const Expr *loop_for_extent(LoopContext *c, LoopKind kind, const char *name,
     Stmt *s = list->data[list->count - 1];
 
     if (!extent_is_const(extent) && s->kind == STMT_FOR)
-        s->limit = extent_value(c, extent);
+        s->limit = loop_extent(c, extent);
     return var;
+}
+
+/* A dimension of one element needs no loop. */
+static bool has_loop(const TensorType *type, int axis, int skip)
+{
+    return axis != skip &&
+           !(extent_is_const(type->dims[axis]) && type->dims[axis].value == 1);
+}
+
+void loop_nest(LoopContext *c, int parallel, const TensorType *type, int skip,
+               const Expr **index)
+{
+    for (int i = 0; i < type->rank; i++) {
+        if (i == skip)
+            continue;
+        index[i] = expr_int(c->arena, 0);
+        if (!has_loop(type, i, skip))
+            continue;
+        LoopKind kind = i < parallel ? LOOP_PARALLEL : LOOP_SERIAL;
+        index[i] = loop_for_extent(c, kind, "i", type->dims[i]);
+        parallel = 0;
+    }
+}
+
+void loop_end_nest(LoopContext *c, const TensorType *type, int skip)
+{
+    for (int i = 0; i < type->rank; i++)
+        if (has_loop(type, i, skip))
+            loop_end(c);
 }
 
 void loop_set_extent(LoopContext *c, Extent name, const Expr *value)

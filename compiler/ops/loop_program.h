@@ -39,6 +39,14 @@ const Expr *loop_for(LoopContext *c, LoopKind kind, const char *name,
 /* The same up to an extent of the node's types. */
 const Expr *loop_for_extent(LoopContext *c, LoopKind kind, const char *name,
                             Extent extent);
+/* Opens loops over a type's dimensions in order, but not `skip` (-1: none);
+ * index[i] is where they are in dimension i. The outermost runs in parallel
+ * if it is one of the first `parallel`. Closed by loop_end_nest. */
+void loop_nest(LoopContext *c, int parallel, const TensorType *type, int skip,
+               const Expr **index);
+void loop_end_nest(LoopContext *c, const TensorType *type, int skip);
+/* An extent of the node's types. */
+const Expr *loop_extent(LoopContext *c, Extent extent);
 /* Says how large an extent is that the type rule made up: a name of its own
  * with an upper bound (infer_counted). Kernels that run later see it. Does
  * nothing where the extent is a number. */

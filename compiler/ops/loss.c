@@ -57,7 +57,7 @@ static const Expr *read_class(StageBuilder *b, const DefineContext *c,
         *counts = expr_binary(a, EX_NE, target, expr_int(a, ignored));
     }
     /* No class reads outside of the scores. */
-    const Expr *last = expr_int(a, c->in[0]->dims[1] - 1);
+    const Expr *last = expr_add_int(a, buffer_extent(a, c->in[0], 1), -1);
     return expr_max(a, expr_int(a, 0), expr_min(a, target, last));
 }
 
@@ -99,7 +99,7 @@ static Buffer *sum_examples(DefineContext *c, const char *name,
         out = define_temp(c, name, logs->dtype, 0, NULL);
     stage_begin(&b, c->def, out);
     for (int i = 0; i < target->rank; i++)
-        at[i] = stage_reduce(&b, target->dims[i], "k");
+        at[i] = stage_reduce_over(&b, target, i, "k");
     stage_end_reduce(&b, "sum",
                      of_weights ? weight_at(&b, c, at, logs->dtype)
                                 : loss_at(&b, c, logs, at));
@@ -180,7 +180,7 @@ static const Op op_nll = {.name = "NegativeLogLikelihoodLoss",
                           .max_inputs = 3,
                           .min_outputs = 1,
                           .max_outputs = 1,
-                          .traits = OP_REDUCTION,
+                          .traits = OP_REDUCTION | OP_RUNTIME_EXTENTS,
                           .attrs = loss_attrs,
                           .infer = infer_loss,
                           .define = define_nll,
@@ -191,7 +191,8 @@ static const Op op_cross_entropy = {.name = "SoftmaxCrossEntropyLoss",
                                     .max_inputs = 3,
                                     .min_outputs = 1,
                                     .max_outputs = 2,
-                                    .traits = OP_REDUCTION,
+                                    .traits =
+                                        OP_REDUCTION | OP_RUNTIME_EXTENTS,
                                     .attrs = loss_attrs,
                                     .infer = infer_loss,
                                     .define = define_cross_entropy,

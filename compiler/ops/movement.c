@@ -621,17 +621,17 @@ static void define_depth_to_space(DefineContext *c)
     const Buffer *x = c->in[0];
     int64_t size = attrs_int(&c->node->attrs, "blocksize", 1);
     bool depth_first = attrs_string(&c->node->attrs, "mode", "DCR")[0] == 'D';
-    int64_t channels = c->out[0]->dims[1];
     StageBuilder b;
     stage_begin(&b, c->def, c->out[0]);
     Arena *a = b.arena;
+    const Expr *channels = buffer_extent(a, c->out[0], 1);
     const Expr *by = expr_int(a, size);
     const Expr *row = expr_binary(a, EX_MOD, b.index[2], by);
     const Expr *column = expr_binary(a, EX_MOD, b.index[3], by);
     const Expr *cell = expr_add(a, expr_mul_int(a, row, size), column);
     const Expr *channel =
         depth_first
-            ? expr_add(a, expr_mul_int(a, cell, channels), b.index[1])
+            ? expr_add(a, expr_mul(a, cell, channels), b.index[1])
             : expr_add(a, expr_mul_int(a, b.index[1], size * size), cell);
     const Expr *index[4] = {b.index[0], channel, expr_div(a, b.index[2], by),
                             expr_div(a, b.index[3], by)};
@@ -646,7 +646,8 @@ static void define_space_to_depth(DefineContext *c)
     StageBuilder b;
     stage_begin(&b, c->def, c->out[0]);
     Arena *a = b.arena;
-    const Expr *depth = expr_int(a, x->dims[1] > 0 ? x->dims[1] : 1);
+    const Expr *depth =
+        x->dims[1] > 0 ? buffer_extent(a, x, 1) : expr_int(a, 1);
     const Expr *cell = expr_div(a, b.index[1], depth);
     const Expr *channel = expr_binary(a, EX_MOD, b.index[1], depth);
     const Expr *row = expr_div(a, cell, expr_int(a, size));
@@ -690,9 +691,9 @@ ROW(slice, "Slice", 3, 5, 1, OP_RUNTIME_EXTENTS, NULL, infer_slice,
     define_slice, 13);
 ROW(pad, "Pad", 2, 4, 1, OP_RUNTIME_EXTENTS, pad_attrs, infer_pad, define_pad,
     19);
-ROW(depth_to_space, "DepthToSpace", 1, 1, 1, 0, block_attrs,
+ROW(depth_to_space, "DepthToSpace", 1, 1, 1, OP_RUNTIME_EXTENTS, block_attrs,
     infer_depth_to_space, define_depth_to_space, 13);
-ROW(space_to_depth, "SpaceToDepth", 1, 1, 1, 0, space_attrs,
+ROW(space_to_depth, "SpaceToDepth", 1, 1, 1, OP_RUNTIME_EXTENTS, space_attrs,
     infer_space_to_depth, define_space_to_depth, 13);
 
 const Op *const ops_movement[] = {

@@ -81,10 +81,14 @@ static Buffer *mean_over(DefineContext *c, const bool *chosen,
                          const Buffer *mean)
 {
     const Buffer *x = c->in[0];
-    int64_t dims[MAX_RANK], count = 1;
+    int64_t dims[MAX_RANK], count = 1; /* at most; `elements` is the number */
+    const Expr *elements = expr_int(c->def->arena, 1);
     for (int i = 0; i < x->rank; i++) {
         dims[i] = chosen[i] ? 1 : x->dims[i];
         count *= chosen[i] ? x->dims[i] : 1;
+        if (chosen[i])
+            elements = expr_mul(c->def->arena, elements,
+                                buffer_extent(c->def->arena, x, i));
     }
     DType inner = work_dtype(x->dtype), wide = sum_dtype(inner, count);
     Buffer *sum = define_temp(c, "sum", wide, x->rank, dims);
@@ -107,7 +111,7 @@ static Buffer *mean_over(DefineContext *c, const bool *chosen,
         stage_end(&b, value);
     stage_begin(&b, c->def, result);
     value = read_same(&b, sum);
-    value = expr_div(a, value, const_like(a, value, (double)count));
+    value = expr_div(a, value, count_like(a, value, elements));
     stage_end(&b, expr_cast(a, inner, value));
     return result;
 }
@@ -144,7 +148,7 @@ static const Op op_lp = {.name = "LpNormalization",
                          .max_inputs = 1,
                          .min_outputs = 1,
                          .max_outputs = 1,
-                         .traits = OP_REDUCTION,
+                         .traits = OP_REDUCTION | OP_RUNTIME_EXTENTS,
                          .attrs = lp_attrs,
                          .infer = infer_lp,
                          .define = define_lp,
@@ -155,7 +159,7 @@ static const Op op_mvn = {.name = "MeanVarianceNormalization",
                           .max_inputs = 1,
                           .min_outputs = 1,
                           .max_outputs = 1,
-                          .traits = OP_REDUCTION,
+                          .traits = OP_REDUCTION | OP_RUNTIME_EXTENTS,
                           .attrs = mvn_attrs,
                           .infer = infer_mvn,
                           .define = define_mvn,

@@ -368,6 +368,8 @@ static bool infer_groupnorm(InferContext *c)
     if (groups < 1 || channels % groups != 0)
         return infer_error(c, "num_groups %lld does not divide %lld channels",
                            (long long)groups, (long long)channels);
+    if (x->rank == MAX_RANK && groups != channels && !type_is_static(x))
+        return infer_error(c, "rank %d needs constant extents", x->rank);
     for (int i = 1; i <= 2; i++) {
         if (!infer_same_dtype(c, 0, i) || !infer_rank(c, i, 1, 1))
             return false;
@@ -382,29 +384,49 @@ static bool infer_groupnorm(InferContext *c)
     return true;
 }
 
-static void define_groupnorm(DefineContext *c)
+/* x as [N, groups, channels of one, ...]. Without an axis to spare the last
+ * two are one, which takes their extents as numbers. */
+static Buffer *split_groups(DefineContext *c, const Buffer *x, int64_t each)
 {
-    const Buffer *x = c->in[0];
-    int64_t groups = group_count(c->node, x->dims[1]);
-    int64_t each = x->dims[1] / groups;
-    /* Seen as [N, groups, channels of one, spatial positions]. */
-    int64_t dims[4] = {x->dims[0], groups, each, 1};
-    for (int i = 2; i < x->rank; i++)
-        dims[3] *= x->dims[i];
-    Buffer *split = define_temp(c, "split", x->dtype, 4, dims);
+    bool joins = x->rank == MAX_RANK;
+    int last = x->rank - 1;
+    int64_t dims[MAX_RANK] = {x->dims[0], x->dims[1] / each, each};
     const Expr *index[MAX_RANK];
+    for (int i = 2; i < x->rank && i + 1 < MAX_RANK; i++)
+        dims[i + 1] = x->dims[i];
+    if (joins)
+        dims[last] *= x->dims[last];
+    Buffer *split =
+        define_temp(c, "split", x->dtype, joins ? x->rank : x->rank + 1, dims);
     StageBuilder b;
     stage_begin(&b, c->def, split);
     Arena *a = b.arena;
     index[0] = b.index[0];
     index[1] = expr_add(a, expr_mul_int(a, b.index[1], each), b.index[2]);
-    unflatten_index(a, b.index[3], x->rank - 2, &x->dims[2], &index[2]);
+    for (int i = 2; i < x->rank && i + 1 < MAX_RANK; i++)
+        index[i] = b.index[i + 1];
+    if (joins)
+        unflatten_index(a, b.index[last], 2, &x->dims[last - 1],
+                        &index[last - 1]);
     stage_end(&b, expr_read(a, x, index));
+    return split;
+}
+
+static void define_groupnorm(DefineContext *c)
+{
+    const Buffer *x = c->in[0];
+    int64_t groups = group_count(c->node, x->dims[1]);
+    int64_t each = x->dims[1] / groups;
+    const Buffer *split = each == 1 ? x : split_groups(c, x, each);
+    StageBuilder b;
     Moments m = add_moments(c, split, 2, true, NULL, NULL);
     stage_begin(&b, c->def, c->out[0]);
-    const Expr *at[4] = {b.index[0],
-                         expr_div(a, b.index[1], expr_int(a, each)),
-                         expr_int(a, 0), expr_int(a, 0)};
+    Arena *a = b.arena;
+    const Expr *at[MAX_RANK];
+    for (int i = 0; i < split->rank; i++)
+        at[i] = expr_int(a, 0);
+    at[0] = b.index[0];
+    at[1] = expr_div(a, b.index[1], expr_int(a, each));
     const Expr *param[3] = {NULL};
     for (int i = 1; i <= 2; i++)
         param[i] =
@@ -520,7 +542,7 @@ static const Op op_instancenorm = {.name = "InstanceNormalization",
                                    .max_inputs = 3,
                                    .min_outputs = 1,
                                    .max_outputs = 1,
-                                   .traits = OP_REDUCTION,
+                                   .traits = OP_REDUCTION | OP_RUNTIME_EXTENTS,
                                    .attrs = instance_attrs,
                                    .infer = infer_groupnorm,
                                    .define = define_groupnorm,
@@ -531,7 +553,7 @@ static const Op op_groupnorm = {.name = "GroupNormalization",
                                 .max_inputs = 3,
                                 .min_outputs = 1,
                                 .max_outputs = 1,
-                                .traits = OP_REDUCTION,
+                                .traits = OP_REDUCTION | OP_RUNTIME_EXTENTS,
                                 .attrs = group_attrs,
                                 .infer = infer_groupnorm,
                                 .define = define_groupnorm,
@@ -542,7 +564,7 @@ static const Op op_lrn = {.name = "LRN",
                           .max_inputs = 1,
                           .min_outputs = 1,
                           .max_outputs = 1,
-                          .traits = OP_REDUCTION,
+                          .traits = OP_REDUCTION | OP_RUNTIME_EXTENTS,
                           .attrs = lrn_attrs,
                           .infer = infer_lrn,
                           .define = define_lrn,

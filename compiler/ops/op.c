@@ -340,8 +340,7 @@ bool op_takes_runtime_extents(const Node *node)
 bool node_is_program(const Node *node)
 {
     const Op *op = node->op;
-    return op->program && (!op->define || (node_is_static(node) &&
-                                           op->prefers_program(node)));
+    return op->program && (!op->define || op->prefers_program(node));
 }
 
 bool node_has_strings(const Node *node)

@@ -113,7 +113,7 @@ struct Op {
      * its own, and its operands and results are row-major. */
     void (*program)(LoopContext *c);
     /* Of an operator that has both: whether the loops are the better form of
-     * a node, whose types are static. */
+     * the node. */
     bool (*prefers_program)(const Node *node);
     /* Rewrites the node into simpler ones of the same bits (-O1) or of
      * reassociated ones (-O2); true when it did. NULL: nothing to do. Used

@@ -189,7 +189,8 @@ static void define_reverse(DefineContext *c)
     Arena *a = b.arena;
     const Expr *length =
         expr_cast(a, DT_I64, expr_read(a, c->in[1], &b.index[batch]));
-    length = index_clamp(a, length, x->dims[time] + 1);
+    length = expr_max(a, expr_int(a, 0),
+                      expr_min(a, length, buffer_extent(a, x, time)));
     const Expr *at = b.index[time];
     const Expr *mirrored = expr_sub(a, expr_add_int(a, length, -1), at);
     at = expr_select(a, expr_binary(a, EX_LT, at, length), mirrored, at);
@@ -408,14 +409,17 @@ static const AttrSpec center_attrs[] = {{"axes", ATTR_INTS, false}, {0}};
                                    .define = define_##field,                  \
                                    .decompose = rewrite,                      \
                                    .since = first}
-ROW(trilu, "Trilu", 1, 2, 0, trilu_attrs, NULL, 14);
-ROW(eye_like, "EyeLike", 1, 1, 0, eye_attrs, NULL, 9);
-ROW(one_hot, "OneHot", 3, 3, 0, axis_attrs, NULL, 11);
-ROW(hardmax, "Hardmax", 1, 1, OP_REDUCTION, axis_attrs, NULL, 13);
-ROW(reverse, "ReverseSequence", 2, 2, OP_INJECTIVE, reverse_attrs, NULL, 10);
+ROW(trilu, "Trilu", 1, 2, OP_RUNTIME_EXTENTS, trilu_attrs, NULL, 14);
+ROW(eye_like, "EyeLike", 1, 1, OP_RUNTIME_EXTENTS, eye_attrs, NULL, 9);
+ROW(one_hot, "OneHot", 3, 3, OP_RUNTIME_EXTENTS, axis_attrs, NULL, 11);
+ROW(hardmax, "Hardmax", 1, 1, OP_REDUCTION | OP_RUNTIME_EXTENTS, axis_attrs,
+    NULL, 13);
+ROW(reverse, "ReverseSequence", 2, 2, OP_INJECTIVE | OP_RUNTIME_EXTENTS,
+    reverse_attrs, NULL, 10);
 ROW(compress, "Compress", 2, 2, OP_REDUCTION, axis_attrs, decompose_compress,
     11);
-ROW(center, "CenterCropPad", 2, 2, OP_INJECTIVE, center_attrs, NULL, 18);
+ROW(center, "CenterCropPad", 2, 2, OP_INJECTIVE | OP_RUNTIME_EXTENTS,
+    center_attrs, NULL, 18);
 
 const Op *const ops_position[] = {&row_trilu,   &row_eye_like, &row_one_hot,
                                   &row_hardmax, &row_reverse,  &row_compress,

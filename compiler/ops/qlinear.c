@@ -228,7 +228,7 @@ static const Expr *joint_scale(Arena *a, const Expr *left, const Expr *right,
 static Buffer *byte_sum(DefineContext *c)
 {
     const Buffer *out = c->out[0];
-    return define_temp(c, "sum", DT_I32, out->rank, out->dims);
+    return define_temp_part(c, "sum", DT_I32, out->rank, out);
 }
 
 static void define_matmul_integer(DefineContext *c)
@@ -288,7 +288,7 @@ static const AttrSpec conv_attrs[] = {{"auto_pad", ATTR_STRING, false},
                                       {"strides", ATTR_INTS, false},
                                       {0}};
 
-#define ROW(field, op_name, least, most, more_traits, specs)                  \
+#define ROW(field, op_name, least, most, specs)                               \
     static const Op row_##field = {.name = op_name,                           \
                                    .domain = "",                              \
                                    .min_inputs = least,                       \
@@ -296,15 +296,15 @@ static const AttrSpec conv_attrs[] = {{"auto_pad", ATTR_STRING, false},
                                    .min_outputs = 1,                          \
                                    .max_outputs = 1,                          \
                                    .traits = OP_ANCHOR | OP_REDUCTION |       \
-                                             (more_traits),                   \
+                                             OP_RUNTIME_EXTENTS,              \
                                    .attrs = specs,                            \
                                    .infer = infer_##field,                    \
                                    .define = define_##field,                  \
                                    .since = 10}
-ROW(matmul_integer, "MatMulInteger", 2, 4, OP_RUNTIME_EXTENTS, NULL);
-ROW(qlinear_matmul, "QLinearMatMul", 8, 8, OP_RUNTIME_EXTENTS, NULL);
-ROW(conv_integer, "ConvInteger", 2, 4, 0, conv_attrs);
-ROW(qlinear_conv, "QLinearConv", 8, 9, 0, conv_attrs);
+ROW(matmul_integer, "MatMulInteger", 2, 4, NULL);
+ROW(qlinear_matmul, "QLinearMatMul", 8, 8, NULL);
+ROW(conv_integer, "ConvInteger", 2, 4, conv_attrs);
+ROW(qlinear_conv, "QLinearConv", 8, 9, conv_attrs);
 
 const Op *const ops_qlinear[] = {&row_matmul_integer, &row_qlinear_matmul,
                                  &row_conv_integer, &row_qlinear_conv, NULL};

@@ -323,7 +323,7 @@ static const Op op_dynamic = {.name = "DynamicQuantizeLinear",
                               .max_inputs = 1,
                               .min_outputs = 1,
                               .max_outputs = 3,
-                              .traits = OP_REDUCTION,
+                              .traits = OP_REDUCTION | OP_RUNTIME_EXTENTS,
                               .infer = infer_dynamic,
                               .define = define_dynamic,
                               .since = 11};

@@ -284,7 +284,7 @@ static void define_cumsum(DefineContext *c)
     StageBuilder b;
     stage_begin(&b, c->def, c->out[0]);
     Arena *a = b.arena;
-    const Expr *k = stage_reduce(&b, x->dims[axis], "k");
+    const Expr *k = stage_reduce_over(&b, x, axis, "k");
     for (int i = 0; i < x->rank; i++)
         index[i] = i == axis ? k : b.index[i];
     ExprKind order = exclusive ? EX_LT : EX_LE;
@@ -312,28 +312,21 @@ static void program_cumsum(LoopContext *c)
         normal_axis(array_get_int(c->node->inputs.data[1]->value, 0), x->rank);
     bool exclusive = attrs_int(attrs, "exclusive", 0) != 0;
     bool reverse = attrs_int(attrs, "reverse", 0) != 0;
-    int64_t length = x->dims[axis], outer = 1, inner = 1;
+    const TensorType *type = &c->node->inputs.data[0]->type;
+    const Expr *index[MAX_RANK];
     Arena *a = c->arena;
-    for (int i = 0; i < axis; i++)
-        outer *= x->dims[i];
-    for (int i = axis + 1; i < x->rank; i++)
-        inner *= x->dims[i];
     if (buffer_size(x) == 0)
         return;
     bool is_short = dtype_is_float(x->dtype) && dtype_size(x->dtype) == 2;
     const Buffer *sum = loop_variable(c, "sum", is_short ? DT_F32 : x->dtype);
-    const Expr *slice =
-        loop_for(c, outer * inner > 1 ? LOOP_PARALLEL : LOOP_SERIAL, "slice",
-                 outer * inner);
-    const Expr *row = expr_div(a, slice, expr_int(a, inner));
-    const Expr *base =
-        expr_add(a, expr_mul_int(a, row, length * inner),
-                 expr_binary(a, EX_MOD, slice, expr_int(a, inner)));
+    loop_nest(c, type->rank, type, axis, index);
     loop_set(c, sum, expr_const(a, sum->dtype, 0));
-    const Expr *k = loop_for(c, LOOP_SERIAL, "k", length);
+    index[axis] = loop_for_extent(c, LOOP_SERIAL, "k", type->dims[axis]);
     if (reverse)
-        k = expr_sub(a, expr_int(a, length - 1), k);
-    const Expr *at = expr_add(a, base, expr_mul_int(a, k, inner));
+        index[axis] =
+            expr_sub(a, expr_add_int(a, loop_extent(c, type->dims[axis]), -1),
+                     index[axis]);
+    const Expr *at = flatten_index(a, x->rank, x->dims, index);
     const Expr *value = expr_cast(a, sum->dtype, loop_load(c, x, at));
     if (exclusive)
         loop_store(c, c->out[0], at, loop_get(c, sum));
@@ -341,7 +334,7 @@ static void program_cumsum(LoopContext *c)
     if (!exclusive)
         loop_store(c, c->out[0], at, loop_get(c, sum));
     loop_end(c);
-    loop_end(c);
+    loop_end_nest(c, type, axis);
 }
 
 static const AttrSpec reduce_attrs[] = {
@@ -416,7 +409,7 @@ static const Op op_cumsum = {.name = "CumSum",
                              .max_inputs = 2,
                              .min_outputs = 1,
                              .max_outputs = 1,
-                             .traits = OP_REDUCTION,
+                             .traits = OP_REDUCTION | OP_RUNTIME_EXTENTS,
                              .attrs = cumsum_attrs,
                              .infer = infer_cumsum,
                              .define = define_cumsum,

@@ -260,7 +260,9 @@ static bool infer_resize(InferContext *c)
                                "scales and sizes must be positive and "
                                "within reason; entry %d is %g",
                                entry, scales ? scale : (double)size);
-        if (in[i] < 0 && scale == 1 && !sizes)
+        /* Such an axis stays as it is, without its extent being known. */
+        if (in[i] < 0 && scale == 1 && !sizes &&
+            coord_mode(c->node) != COORD_CROP)
             continue;
         if (in[i] < 1)
             return infer_error(c,
@@ -589,7 +591,7 @@ static const Op op_resize = {.name = "Resize",
                              .max_inputs = 4,
                              .min_outputs = 1,
                              .max_outputs = 1,
-                             .traits = OP_INJECTIVE,
+                             .traits = OP_INJECTIVE | OP_RUNTIME_EXTENTS,
                              .attrs = resize_attrs,
                              .infer = infer_resize,
                              .define = define_resize,

@@ -3,9 +3,10 @@
 #include "ops/rules.h"
 
 typedef struct Rotary {
-    int64_t heads, sequence, size; /* of a head */
-    int64_t turned;                /* the first elements of a head */
-    bool interleaved;              /* pairs are neighbours, not halves */
+    Extent sequence;
+    int64_t heads, size; /* of a head */
+    int64_t turned;      /* the first elements of a head */
+    bool interleaved;    /* pairs are neighbours, not halves */
 } Rotary;
 
 static Rotary read_rotary(const Node *node)
@@ -14,11 +15,11 @@ static Rotary read_rotary(const Node *node)
     Rotary r = {0};
     if (x->rank == 4) {
         r.heads = extent_known(x->dims[1]);
-        r.sequence = extent_known(x->dims[2]);
+        r.sequence = x->dims[2];
         r.size = extent_known(x->dims[3]);
     } else {
         r.heads = attrs_int(&node->attrs, "num_heads", 0);
-        r.sequence = extent_known(x->dims[1]);
+        r.sequence = x->dims[1];
         r.size = r.heads > 0 ? extent_known(x->dims[2]) / r.heads : -1;
     }
     r.turned = attrs_int(&node->attrs, "rotary_embedding_dim", 0);
@@ -41,12 +42,12 @@ static bool check_table(InferContext *c, int input, const Rotary *r)
         fits &= extent_known(table->dims[0]) != 0;
     else
         fits &= extent_equal(table->dims[0], x->dims[0]) &&
-                extent_known(table->dims[1]) == r->sequence;
+                extent_equal(table->dims[1], r->sequence);
     return fits || infer_error(c,
                                "operand %s does not fit %lld turned elements "
-                               "of a sequence of %lld",
+                               "of the sequence",
                                c->node->inputs.data[input]->name,
-                               (long long)r->turned, (long long)r->sequence);
+                               (long long)r->turned);
 }
 
 static bool infer_rotary(InferContext *c)
@@ -61,8 +62,8 @@ static bool infer_rotary(InferContext *c)
                            "num_heads is %lld, it must divide a known last "
                            "extent",
                            (long long)r.heads);
-    if (r.size < 0 || r.sequence < 0)
-        return infer_error(c, "its last two extents must be constant");
+    if (r.size < 0)
+        return infer_error(c, "its last extent must be constant");
     if (r.turned < 0 || r.turned > r.size || r.turned % 2 != 0)
         return infer_error(c,
                            "turns %lld of the %lld elements of a head; the "
@@ -75,7 +76,7 @@ static bool infer_rotary(InferContext *c)
         if (!infer_types(c, 3, TYPES_INDEX) || !infer_rank(c, 3, 2, 2))
             return false;
         if (!extent_equal(ids->dims[0], x->dims[0]) ||
-            extent_known(ids->dims[1]) != r.sequence)
+            !extent_equal(ids->dims[1], r.sequence))
             return infer_error(c, "position_ids must be one a batch and place "
                                   "of the sequence");
     }
@@ -93,7 +94,9 @@ static const Expr *read_table(StageBuilder *b, const DefineContext *c,
     if (!c->in[3])
         return expr_read(a, table, at);
     const Expr *id = expr_cast(a, DT_I64, expr_read(a, c->in[3], at));
-    const Expr *by_id[2] = {index_clamp(a, id, table->dims[0]), pair};
+    const Expr *last = expr_add_int(a, buffer_extent(a, table, 0), -1);
+    const Expr *by_id[2] = {expr_max(a, expr_int(a, 0), expr_min(a, id, last)),
+                            pair};
     return expr_read(a, table, by_id);
 }
 
@@ -162,7 +165,7 @@ static const Op op_rotary = {.name = "RotaryEmbedding",
                              .max_inputs = 4,
                              .min_outputs = 1,
                              .max_outputs = 1,
-                             .traits = 0,
+                             .traits = OP_RUNTIME_EXTENTS,
                              .attrs = rotary_attrs,
                              .infer = infer_rotary,
                              .define = define_rotary,

@@ -375,12 +375,19 @@ Buffer *define_temp(DefineContext *c, const char *name, DType dtype, int rank,
     return b;
 }
 
+Buffer *define_temp_part(DefineContext *c, const char *name, DType dtype,
+                         int rank, const Buffer *like)
+{
+    Buffer *b = define_temp(c, name, dtype, rank, like->dims);
+    for (int i = 0; i < rank; i++)
+        b->limit[i] = like->limit[i];
+    return b;
+}
+
 Buffer *define_temp_like(DefineContext *c, const char *name,
                          const Buffer *like)
 {
-    Buffer *b = define_temp(c, name, like->dtype, like->rank, like->dims);
-    memcpy(b->limit, like->limit, sizeof b->limit);
-    return b;
+    return define_temp_part(c, name, like->dtype, like->rank, like);
 }
 
 const Expr *count_like(Arena *a, const Expr *like, const Expr *count)

@@ -158,6 +158,9 @@ Buffer *define_temp(DefineContext *c, const char *name, DType dtype, int rank,
                     const int64_t *dims);
 Buffer *define_temp_like(DefineContext *c, const char *name,
                          const Buffer *like);
+/* Of the first `rank` extents of a buffer, and of another type. */
+Buffer *define_temp_part(DefineContext *c, const char *name, DType dtype,
+                         int rank, const Buffer *like);
 /* An i64 as a float of the expression's type. */
 const Expr *count_like(Arena *a, const Expr *like, const Expr *count);
 /* A float constant of the expression's type. */

@@ -458,7 +458,7 @@ static void define_roi_align(DefineContext *c)
     Buffer *out = c->out[0];
     bool is_max = attrs_string(&c->node->attrs, "mode", "avg")[0] == 'm';
     DType type = work_dtype(out->dtype);
-    Buffer *joined = define_temp(c, "joined", type, 4, out->dims);
+    Buffer *joined = define_temp_part(c, "joined", type, 4, out);
     RoiAxis axis[2];
     StageBuilder b;
     stage_begin(&b, c->def, joined);
@@ -515,21 +515,21 @@ static const AttrSpec roi_attrs[] = {
     {"spatial_scale", ATTR_FLOAT, false},
     {0}};
 
-#define ROW(field, op_name, inputs, specs, first)                             \
+#define ROW(field, op_name, inputs, mask, specs, first)                       \
     static const Op row_##field = {.name = op_name,                           \
                                    .domain = "",                              \
                                    .min_inputs = inputs,                      \
                                    .max_inputs = inputs,                      \
                                    .min_outputs = 1,                          \
                                    .max_outputs = 1,                          \
-                                   .traits = OP_REDUCTION,                    \
+                                   .traits = OP_REDUCTION | (mask),           \
                                    .attrs = specs,                            \
                                    .infer = infer_##field,                    \
                                    .define = define_##field,                  \
                                    .since = first}
-ROW(affine, "AffineGrid", 2, affine_attrs, 20);
-ROW(grid_sample, "GridSample", 2, grid_attrs, 20);
-ROW(roi_align, "RoiAlign", 3, roi_attrs, 16);
+ROW(affine, "AffineGrid", 2, 0, affine_attrs, 20);
+ROW(grid_sample, "GridSample", 2, OP_RUNTIME_EXTENTS, grid_attrs, 20);
+ROW(roi_align, "RoiAlign", 3, OP_RUNTIME_EXTENTS, roi_attrs, 16);
 
 const Op *const ops_sample[] = {&row_affine, &row_grid_sample, &row_roi_align,
                                 NULL};

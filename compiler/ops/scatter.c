@@ -85,17 +85,12 @@ static bool rounds_once(const Node *node)
 /* The data as they are, before anything is written over them. */
 static void copy_data(LoopContext *c)
 {
-    const Buffer *x = c->in[0];
-    int64_t rows = 1, length = x->dims[x->rank - 1];
-    for (int i = 0; i < x->rank - 1; i++)
-        rows *= x->dims[i];
-    const Expr *row =
-        loop_for(c, rows > 1 ? LOOP_PARALLEL : LOOP_SERIAL, "row", rows);
-    const Expr *at = expr_add(c->arena, expr_mul_int(c->arena, row, length),
-                              loop_for(c, LOOP_SERIAL, "i", length));
-    loop_store(c, c->out[0], at, loop_load(c, x, at));
-    loop_end(c);
-    loop_end(c);
+    const TensorType *x = &c->node->inputs.data[0]->type;
+    const Expr *index[MAX_RANK];
+    loop_nest(c, x->rank, x, -1, index);
+    const Expr *at = flatten_index(c->arena, x->rank, c->in[0]->dims, index);
+    loop_store(c, c->out[0], at, loop_load(c, c->in[0], at));
+    loop_end_nest(c, x, -1);
 }
 
 static void store_joined(LoopContext *c, const Join *join, const Expr *at,
@@ -139,14 +134,16 @@ static const Expr *element_hit(StageBuilder *b, const DefineContext *c,
 {
     Arena *a = b->arena;
     const Buffer *x = c->in[0], *indices = c->in[1];
+    const TensorType *x_type = &c->node->inputs.data[0]->type;
+    const TensorType *type = &c->node->inputs.data[1]->type;
     const Array *known = c->node->inputs.data[1]->value;
     const Expr *inside = expr_const_int(a, DT_BOOL, 1);
     for (int i = 0; i < x->rank; i++) {
         entry[i] = i == axis ? k : b->index[i];
-        if (i != axis && indices->dims[i] < x->dims[i])
+        if (i != axis && !extent_equal(x_type->dims[i], type->dims[i]))
             inside = expr_and(a, inside,
                               expr_binary(a, EX_LT, b->index[i],
-                                          expr_int(a, indices->dims[i])));
+                                          buffer_extent(a, indices, i)));
     }
     const Expr *at = expr_read_padded(a, indices, entry,
                                       expr_const_int(a, indices->dtype, 0));
@@ -163,10 +160,10 @@ static void define_scatter_elements(DefineContext *c)
     StageBuilder b;
     Buffer *found = join->reducer
                         ? define_temp_like(c, "joined", x)
-                        : define_temp(c, "winner", DT_I64, x->rank, x->dims);
+                        : define_temp_part(c, "winner", DT_I64, x->rank, x);
     stage_begin(&b, c->def, found);
     Arena *a = b.arena;
-    const Expr *k = stage_reduce(&b, indices->dims[axis], "k");
+    const Expr *k = stage_reduce_over(&b, indices, axis, "k");
     const Expr *hit = element_hit(&b, c, axis, k, entry);
     if (join->reducer) {
         const Expr *update = expr_read_padded(
@@ -191,12 +188,13 @@ static bool elements_prefer_program(const Node *node)
            !rounds_once(node);
 }
 
-/* Entries that name one place differ in nothing but the axis: what is
- * outside of it may run in parallel. */
+/* Entries that name one place differ in the axis only: what is outside of it
+ * may run in parallel. */
 static void program_scatter_elements(LoopContext *c)
 {
     const Buffer *x = c->in[0], *indices = c->in[1];
-    const Join *join = join_of(c->node);
+    const TensorType *types[2] = {&c->node->inputs.data[0]->type,
+                                  &c->node->inputs.data[1]->type};
     const Array *known = c->node->inputs.data[1]->value;
     int axis = normal_axis(attrs_int(&c->node->attrs, "axis", 0), x->rank);
     const Expr *at[MAX_RANK];
@@ -204,16 +202,13 @@ static void program_scatter_elements(LoopContext *c)
     if (buffer_size(x) == 0)
         return;
     copy_data(c);
-    for (int i = 0; i < x->rank; i++)
-        at[i] = loop_for(c, i == 0 && axis ? LOOP_PARALLEL : LOOP_SERIAL, "k",
-                         indices->dims[i]);
+    loop_nest(c, axis, types[1], -1, at);
     const Expr *entry = flatten_index(a, x->rank, indices->dims, at);
     at[axis] = index_wrap(a, loop_load(c, indices, entry),
-                          expr_int(a, x->dims[axis]), known);
-    store_joined(c, join, flatten_index(a, x->rank, x->dims, at),
+                          loop_extent(c, types[0]->dims[axis]), known);
+    store_joined(c, join_of(c->node), flatten_index(a, x->rank, x->dims, at),
                  loop_load(c, c->in[2], entry));
-    for (int i = 0; i < x->rank; i++)
-        loop_end(c);
+    loop_end_nest(c, types[1], -1);
 }
 
 /* ---- ScatterND: the last axis of the indices holds places on the first
@@ -259,7 +254,7 @@ static const Expr *entry_hit(StageBuilder *b, const DefineContext *c,
     int last = indices->rank - 1;
     const Expr *hit = expr_const_int(a, DT_BOOL, 1), *at[MAX_RANK];
     for (int i = 0; i < last; i++)
-        at[i] = entry[i] = stage_reduce(b, indices->dims[i], "k");
+        at[i] = entry[i] = stage_reduce_over(b, indices, i, "k");
     for (int i = 0; i < indices->dims[last]; i++) {
         at[last] = expr_int(a, i);
         const Expr *place = index_wrap(a, expr_read(a, indices, at),
@@ -278,7 +273,7 @@ static void define_scatter_nd(DefineContext *c)
     StageBuilder b;
     Buffer *found = join->reducer
                         ? define_temp_like(c, "joined", x)
-                        : define_temp(c, "winner", DT_I64, depth, x->dims);
+                        : define_temp_part(c, "winner", DT_I64, depth, x);
     stage_begin(&b, c->def, found);
     Arena *a = b.arena;
     const Expr *hit = entry_hit(&b, c, entry);
@@ -315,34 +310,42 @@ static bool nd_prefers_program(const Node *node)
 
 static void program_scatter_nd(LoopContext *c)
 {
-    const Buffer *x = c->in[0], *indices = c->in[1];
+    const Buffer *x = c->in[0], *indices = c->in[1], *updates = c->in[2];
+    const TensorType *types[2] = {&c->node->inputs.data[0]->type,
+                                  &c->node->inputs.data[1]->type};
     const Array *known = c->node->inputs.data[1]->value;
     int last = indices->rank - 1, depth = (int)indices->dims[last];
-    int64_t entries = 1, block = 1;
-    const Expr *place[MAX_RANK];
+    TensorType entries = *types[1], block = {.rank = x->rank - depth};
+    const Expr *entry[MAX_RANK], *at[MAX_RANK];
     Arena *a = c->arena;
-    for (int i = 0; i < last; i++)
-        entries *= indices->dims[i];
-    for (int i = depth; i < x->rank; i++)
-        block *= x->dims[i];
     if (buffer_size(x) == 0)
         return;
     copy_data(c);
-    const Buffer *start = loop_variable(c, "start", DT_I64);
-    const Expr *entry = loop_for(c, LOOP_SERIAL, "entry", entries);
+    const Buffer *place[MAX_RANK];
+    for (int i = 0; i < depth; i++)
+        place[i] = loop_variable(c, "place", DT_I64);
+    entries.rank = last;
+    for (int i = 0; i < block.rank; i++)
+        block.dims[i] = types[0]->dims[depth + i];
+    loop_nest(c, 0, &entries, -1, entry);
     for (int i = 0; i < depth; i++) {
-        const Expr *at = expr_add_int(a, expr_mul_int(a, entry, depth), i);
-        place[i] = index_wrap(a, loop_load(c, indices, at),
-                              expr_int(a, x->dims[i]), known);
+        entry[last] = expr_int(a, i);
+        const Expr *index = loop_load(
+            c, indices, flatten_index(a, last + 1, indices->dims, entry));
+        loop_set(
+            c, place[i],
+            index_wrap(a, index, loop_extent(c, types[0]->dims[i]), known));
+        at[i] = loop_get(c, place[i]);
     }
-    loop_set(c, start,
-             expr_mul_int(a, flatten_index(a, depth, x->dims, place), block));
-    const Expr *i = loop_for(c, LOOP_SERIAL, "i", block);
+    loop_nest(c, 0, &block, -1, &at[depth]);
+    for (int i = 0; i < block.rank; i++)
+        entry[last + i] = at[depth + i];
     store_joined(
-        c, join_of(c->node), expr_add(a, loop_get(c, start), i),
-        loop_load(c, c->in[2], expr_add(a, expr_mul_int(a, entry, block), i)));
-    loop_end(c);
-    loop_end(c);
+        c, join_of(c->node), flatten_index(a, x->rank, x->dims, at),
+        loop_load(c, updates,
+                  flatten_index(a, updates->rank, updates->dims, entry)));
+    loop_end_nest(c, &block, -1);
+    loop_end_nest(c, &entries, -1);
 }
 
 /* ---- TensorScatter: a cache and rows to put into it, from a place of its
@@ -397,9 +400,11 @@ static void define_tensor_scatter(DefineContext *c)
         row = expr_sub(a, row,
                        expr_cast(a, DT_I64, expr_read(a, c->in[2], b.index)));
     if (circular && x->dims[axis] > 0)
-        row = expr_binary(a, EX_MOD, row, expr_int(a, x->dims[axis]));
-    stage_end(&b, expr_select(a, index_within(a, row, 0, update->dims[axis]),
-                              read_along(&b, update, axis, row),
+        row = expr_binary(a, EX_MOD, row, buffer_extent(a, x, axis));
+    const Expr *fresh =
+        expr_and(a, expr_binary(a, EX_LE, expr_int(a, 0), row),
+                 expr_binary(a, EX_LT, row, buffer_extent(a, update, axis)));
+    stage_end(&b, expr_select(a, fresh, read_along(&b, update, axis, row),
                               read_same(&b, x)));
 }
 
@@ -416,7 +421,8 @@ static const AttrSpec cache_attrs[] = {
                                    .max_inputs = 3,                           \
                                    .min_outputs = 1,                          \
                                    .max_outputs = 1,                          \
-                                   .traits = OP_REDUCTION,                    \
+                                   .traits =                                  \
+                                       OP_REDUCTION | OP_RUNTIME_EXTENTS,     \
                                    .attrs = specs,                            \
                                    .infer = infer_##field,                    \
                                    .define = define_##field,                  \

@@ -259,7 +259,7 @@ static Buffer *begin_transform(DefineContext *c, StageBuilder *b,
     *circle = add_circle(c, t, wide);
     Buffer *sum = wide == out->dtype
                       ? out
-                      : define_temp(c, "sum", wide, out->rank, out->dims);
+                      : define_temp_part(c, "sum", wide, out->rank, out);
     stage_begin(b, c->def, sum);
     return sum;
 }
@@ -460,8 +460,10 @@ ROW(hamming, "HammingWindow", 1, 1, 0, window_attrs, infer_window_function,
 ROW(blackman, "BlackmanWindow", 1, 1, 0, window_attrs, infer_window_function,
     define_blackman, 17);
 ROW(mel, "MelWeightMatrix", 5, 5, 0, mel_attrs, infer_mel, define_mel, 17);
-ROW(dft, "DFT", 1, 3, OP_REDUCTION, dft_attrs, infer_dft, define_dft, 20);
-ROW(stft, "STFT", 2, 4, OP_REDUCTION, stft_attrs, infer_stft, define_stft, 17);
+ROW(dft, "DFT", 1, 3, OP_REDUCTION | OP_RUNTIME_EXTENTS, dft_attrs, infer_dft,
+    define_dft, 20);
+ROW(stft, "STFT", 2, 4, OP_REDUCTION | OP_RUNTIME_EXTENTS, stft_attrs,
+    infer_stft, define_stft, 17);
 
 const Op *const ops_spectral[] = {&row_hann, &row_hamming, &row_blackman,
                                   &row_mel,  &row_dft,     &row_stft,

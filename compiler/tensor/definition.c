@@ -132,6 +132,14 @@ const Expr *stage_reduce(StageBuilder *b, int64_t extent, const char *name)
     return expr_var(b->arena, axis->var);
 }
 
+const Expr *stage_reduce_over(StageBuilder *b, const Buffer *buffer, int axis,
+                              const char *name)
+{
+    const Expr *k = stage_reduce(b, buffer->dims[axis], name);
+    b->stage->reduce[b->stage->reduce_count - 1].limit = buffer->limit[axis];
+    return k;
+}
+
 const Expr *buffer_extent(Arena *arena, const Buffer *b, int axis)
 {
     return b->limit[axis] ? b->limit[axis] : expr_int(arena, b->dims[axis]);

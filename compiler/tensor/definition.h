@@ -76,6 +76,9 @@ typedef struct StageBuilder {
 
 void stage_begin(StageBuilder *b, Definition *def, Buffer *out);
 const Expr *stage_reduce(StageBuilder *b, int64_t extent, const char *name);
+/* Over a dimension of a buffer, with its limit however it is read. */
+const Expr *stage_reduce_over(StageBuilder *b, const Buffer *buffer, int axis,
+                              const char *name);
 void stage_end(StageBuilder *b, const Expr *value);
 /* `name`: sum, prod, max or min, in the value's type. max and min start at
  * -inf / inf (or the type's bounds) and let NaN through. */

@@ -61,6 +61,13 @@ static const Sample samples[] = {
      "  output y\n  output z\n"},
     {"scatters of many entries along the first axis",
      "graph g\n"
+     "  input a: f32[1,5]\n"
+     "  input b: f32[1,30]\n"
+     "  input m: i64[1,30]\n"
+     "  const five: i64[] = {5}\n"
+     "  j: i64[1,30] = Mod mod5(m, five)\n"
+     "  c: f32[1,5] = ScatterElements r(a, j, b) {axis=1}\n"
+     "  output c\n"
      "  input x: f32[4,20]\n"
      "  input u: f32[30,20]\n"
      "  input n: i64[30,20]\n"

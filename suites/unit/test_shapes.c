@@ -14,6 +14,7 @@
 
 #include "ops/op.h"
 #include "suites/unit/compiled.h"
+#include "suites/unit/shapes_rows.h"
 
 static char folder[] = "/tmp/assay_shapes_XXXXXX";
 
@@ -31,12 +32,7 @@ static int remove_folder(void **state)
     return system(command);
 }
 
-typedef struct Case {
-    const char *name;
-    const char *text; /* the lines of the graph */
-} Case;
-
-static Graph *parse(Arena *arena, const Case *test)
+static Graph *parse(Arena *arena, const ShapeRow *test)
 {
     return graph_from_text(arena, arena_printf(arena, "graph \"%s\"\n%s",
                                                test->name, test->text));
@@ -45,7 +41,7 @@ static Graph *parse(Arena *arena, const Case *test)
 enum { INTERPRETED, IN_C, MACHINE_CODE };
 
 /* One way of compiling, all values of the dimensions. */
-static void run_values(const Case *test, int level, bool naive, int how)
+static void run_values(const ShapeRow *test, int level, bool naive, int how)
 {
     Arena *arena = arena_new();
     Graph *source = parse(arena, test);
@@ -91,7 +87,7 @@ static void run_values(const Case *test, int level, bool naive, int how)
     arena_free(arena);
 }
 
-static void check(const Case *test)
+static void check(const ShapeRow *test)
 {
     run_values(test, 0, true, INTERPRETED);
     run_values(test, 2, false, INTERPRETED);
@@ -100,7 +96,7 @@ static void check(const Case *test)
 }
 
 #define X "  input x: f32[2,1<=T<=9,4]\n"
-static const Case cases[] = {
+static const ShapeRow cases[] = {
     {"relu", X "  y: f32[2,T,4] = Relu n(x)\n  output y\n"},
     {"broadcast", X "  input z: f32[T<=9,1]\n"
                     "  y: f32[2,T,4] = Mul n(x, z)\n  output y\n"},
@@ -328,13 +324,15 @@ static void test_operators(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check(&cases[i]);
+    for (const ShapeRow *row = shapes_rows; row->name; row++)
+        check(row);
 }
 
 /* A head of attention as models write it, with everything in between. */
 static void test_attention(void **state)
 {
     (void)state;
-    static const Case attention = {
+    static const ShapeRow attention = {
         "attention",
         "  input x: f32[1,1<=T<=37,16]\n"
         "  const w: f32[1,16] = {1, -1, 2, -2, 3, -3, 4, -4, 0.5, -0.5, 0.25, "
@@ -365,7 +363,7 @@ static void test_attention(void **state)
 static void refused(const char *text, const char *message)
 {
     Arena *arena = arena_new();
-    Case test = {"refused", text};
+    ShapeRow test = {"refused", text};
     Graph *g = parse(arena, &test);
     bool ok = ops_infer_graph(g) && ops_check_lowerable(g);
     assert_false(ok);
@@ -380,10 +378,10 @@ static void test_refusals(void **state)
 {
     (void)state;
     /* All nodes of a kind in one message. */
-    refused(X "  const a: i64[] = {1}\n"
-              "  y: f32[2,T,4] = CumSum first(x, a)\n"
-              "  z: f32[2,T,4] = CumSum second(y, a)\n  output z\n",
-            "CumSum \"second\"");
+    refused(X "  const k: i64[1] = {1}\n"
+              "  y: f32[2,T,1], _ = TopK first(x, k)\n"
+              "  z: f32[2,T,1], _ = TopK second(y, k)\n  output z\n",
+            "TopK \"second\"");
     refused(X "  input z: f32[1<=S<=9,4]\n"
               "  y: f32[2,T,4] = Add sum(x, z)\n  output y\n",
             "the extents T and S are not known to be equal");

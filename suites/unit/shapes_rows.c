@@ -1,0 +1,223 @@
+/* Operators of fewer uses: a batch that is open, and what else their
+ * definitions take from a run. */
+#include "shapes_rows.h"
+
+#include <stddef.h>
+
+#define X "  input x: f32[2,1<=T<=9,4]\n"
+#define IMAGES "  input x: f32[1<=N<=3,4,5,6]\n"
+
+const ShapeRow shapes_rows[] = {
+    {"triangles", "  input x: f32[2,1<=T<=5,1<=S<=6]\n"
+                  "  const k: i64[] = {-1}\n"
+                  "  u: f32[2,T,S] = Trilu u(x)\n"
+                  "  l: f32[2,T,S] = Trilu l(x, k) {upper=0}\n"
+                  "  output u\n  output l\n"},
+    {"diagonals", "  input x: f32[1<=T<=5,1<=S<=6]\n"
+                  "  y: i64[T,S] = EyeLike e(x) {dtype=7, k=1}\n"
+                  "  output y\n"},
+    {"one-hot rows", "  input x: i64[2,1<=T<=9]\n"
+                     "  const five: i64[] = {5}\n"
+                     "  const v: f32[2] = {0, 2}\n"
+                     "  m: i64[2,T] = Mod m(x, five)\n"
+                     "  y: f32[2,T,5] = OneHot o(m, five, v)\n"
+                     "  z: f32[2,5,T] = OneHot p(m, five, v) {axis=1}\n"
+                     "  output y\n  output z\n"},
+    {"hardmax", X "  y: f32[2,T,4] = Hardmax h(x)\n"
+                  "  z: f32[2,T,4] = Hardmax i(x) {axis=1}\n"
+                  "  output y\n  output z\n"},
+    {"reversed sequences", "  input x: f32[1<=T<=7,2,3]\n"
+                           "  input n: i64[2]\n"
+                           "  y: f32[T,2,3] = ReverseSequence r(x, n)\n"
+                           "  output y\n"},
+    {"cut around the centre",
+     X "  const s: i64[1] = {3}\n  const t: i64[1] = {7}\n"
+       "  y: f32[2,T,3] = CenterCropPad c(x, s) {axes=[2]}\n"
+       "  z: f32[7,T,4] = CenterCropPad d(x, t) {axes=[0]}\n"
+       "  output y\n  output z\n"},
+    {"running sum", X "  const a: i64[] = {1}\n  const b: i64[] = {2}\n"
+                      "  y: f32[2,T,4] = CumSum s(x, a)\n"
+                      "  z: f32[2,T,4] = CumSum r(x, a) {reverse=1, "
+                      "exclusive=1}\n"
+                      "  w: f32[2,T,4] = CumSum t(x, b)\n"
+                      "  output y\n  output z\n  output w\n"},
+    {"short running sum", "  input x: f32[2,1<=T<=5]\n"
+                          "  const a: i64[] = {1}\n"
+                          "  y: f32[2,T] = CumSum s(x, a)\n"
+                          "  z: f32[2,T] = CumSum r(x, a) {reverse=1}\n"
+                          "  output y\n  output z\n"},
+    {"few scattered along it",
+     X "  input i: i64[2,1<=S<=3,4]\n  input u: f32[2,1<=S<=3,4]\n"
+       "  const zero: i64[] = {0}\n"
+       "  j: i64[2,S,4] = Mul j(i, zero)\n"
+       "  y: f32[2,T,4] = ScatterElements s(x, j, u) {axis=1}\n"
+       "  z: f32[2,T,4] = ScatterElements t(x, j, u) {axis=1, "
+       "reduction=\"add\"}\n"
+       "  output y\n  output z\n"},
+    {"many scattered along it",
+     X "  input i: i64[2,1<=S<=6,4]\n  input u: f32[2,1<=S<=6,4]\n"
+       "  const zero: i64[] = {0}\n"
+       "  j: i64[2,S,4] = Mul j(i, zero)\n"
+       "  y: f32[2,T,4] = ScatterElements s(x, j, u) {axis=1}\n"
+       "  z: f32[2,T,4] = ScatterElements t(x, j, u) {axis=1, "
+       "reduction=\"add\"}\n"
+       "  output y\n  output z\n"},
+    {"scatter beside it",
+     X "  input i: i64[1,1<=S<=9,7]\n  input u: f32[1,1<=S<=9,7]\n"
+       "  const four: i64[] = {4}\n"
+       "  const start: i64[1] = {0}\n  const end: i64[1] = {1}\n"
+       "  const axis: i64[1] = {1}\n"
+       "  a: i64[1,min(S,1),7] = Slice a(i, start, end, axis)\n"
+       "  b: f32[1,min(S,1),7] = Slice b(u, start, end, axis)\n"
+       "  j: i64[1,min(S,1),7] = Mod j(a, four)\n"
+       "  y: f32[2,T,4] = ScatterElements s(x, j, b) {axis=2}\n"
+       "  output y\n"},
+    {"scatter of few rows",
+     X "  input i: i64[1<=S<=3,1]\n  input u: f32[1<=S<=3,1<=T<=9,4]\n"
+       "  const two: i64[] = {2}\n"
+       "  j: i64[S,1] = Mod j(i, two)\n"
+       "  y: f32[2,T,4] = ScatterND s(x, j, u)\n"
+       "  z: f32[2,T,4] = ScatterND t(x, j, u) {reduction=\"max\"}\n"
+       "  output y\n  output z\n"},
+    {"scatter of many rows",
+     X "  input i: i64[1<=S<=6,1]\n  input u: f32[1<=S<=6,1<=T<=9,4]\n"
+       "  const two: i64[] = {2}\n"
+       "  j: i64[S,1] = Mod j(i, two)\n"
+       "  y: f32[2,T,4] = ScatterND s(x, j, u)\n"
+       "  z: f32[2,T,4] = ScatterND t(x, j, u) {reduction=\"max\"}\n"
+       "  output y\n  output z\n"},
+    {"cache that is filled",
+     "  input x: f32[1<=N<=3,8,4]\n  input u: f32[1<=N<=3,1<=S<=3,4]\n"
+     "  input w: i64[1<=N<=3]\n  const five: i64[] = {5}\n"
+     "  p: i64[N] = Mod m(w, five)\n"
+     "  y: f32[N,8,4] = TensorScatter s(x, u, p)\n"
+     "  z: f32[N,8,4] = TensorScatter t(x, u, p) {mode=\"circular\"}\n"
+     "  output y\n  output z\n"},
+    {"sums of products",
+     X "  input z: f32[2,1<=T<=9,4]\n"
+       "  a: f32[2,T,T] = Einsum a(x, z) {equation=\"bid,bjd->bij\"}\n"
+       "  b: f32[4] = Einsum b(x, z) {equation=\"bid,bid->d\"}\n"
+       "  c: f32[2,4,4] = Einsum c(x, z) {equation=\"bti,btj->bij\"}\n"
+       "  output a\n  output b\n  output c\n"},
+    {"determinants", "  input x: f32[1<=N<=4,3,3]\n"
+                     "  y: f32[N] = Det d(x)\n  output y\n"},
+    {"norms", X "  y: f32[2,T,4] = LpNormalization a(x) {axis=1}\n"
+                "  z: f32[2,T,4] = LpNormalization b(x) {p=1}\n"
+                "  m: f32[2,T,4] = MeanVarianceNormalization m(x) {axes=[0, "
+                "1]}\n"
+                "  output y\n  output z\n  output m\n"},
+    {"normalized groups",
+     "  input x: f32[1<=N<=3,4,1<=H<=3,5]\n"
+     "  const s: f32[4] = {1, 2, 3, 4}\n  const b: f32[4] = {0, 1, 0, -1}\n"
+     "  y: f32[N,4,H,5] = InstanceNormalization i(x, s, b)\n"
+     "  z: f32[N,4,H,5] = GroupNormalization g(x, s, b) {num_groups=2}\n"
+     "  l: f32[N,4,H,5] = LRN l(x) {size=3}\n"
+     "  output y\n  output z\n  output l\n"},
+    {"convolution the other way",
+     "  input x: f32[1<=N<=3,2,3,4]\n"
+     "  const k: f32[2,1,2,2] = {1, 2, 3, 4, 5, 6, 7, 8}\n"
+     "  const bias: f32[1] = {1}\n"
+     "  y: f32[N,1,6,8] = ConvTranspose t(x, k, bias) {strides=[2, 2]}\n"
+     "  output y\n"},
+    {"depth and space",
+     "  input x: f32[1<=N<=2,4,1<=H<=3,2]\n"
+     "  y: f32[N,1,(H*2),4] = DepthToSpace d(x) {blocksize=2}\n"
+     "  z: f32[N,1,(H*2),4] = DepthToSpace e(x) {blocksize=2, "
+     "mode=\"CRD\"}\n"
+     "  output y\n  output z\n"},
+    {"resized images",
+     IMAGES "  const s: f32[4] = {1, 1, 2, 1.5}\n"
+            "  y: f32[N,4,10,9] = Resize a(x, _, s) {mode=\"linear\"}\n"
+            "  z: f32[N,4,10,9] = Resize b(x, _, s)\n"
+            "  w: f32[N,4,10,9] = Resize c(x, _, s) {mode=\"cubic\"}\n"
+            "  output y\n  output z\n  output w\n"},
+    {"sampled images", IMAGES
+     "  input g: f32[1<=N<=3,1<=H<=3,2,2]\n"
+     "  t: f32[N,H,2,2] = Tanh t(g)\n"
+     "  y: f32[N,4,H,2] = GridSample g(x, t) {padding_mode=\"border\"}\n"
+     "  z: f32[N,4,H,2] = GridSample h(x, t) {mode=\"nearest\"}\n"
+     "  output y\n  output z\n"},
+    {"regions of images",
+     "  input x: f32[2,3,6,6]\n  input r: f32[1<=N<=4,4]\n"
+     "  input b: i64[1<=N<=4]\n  const two: i64[] = {2}\n"
+     "  c: i64[N] = Mod c(b, two)\n"
+     "  y: f32[N,3,2,2] = RoiAlign r(x, r, c) {output_height=2, "
+     "output_width=2, sampling_ratio=2}\n"
+     "  output y\n"},
+    {"deformed convolution",
+     "  input x: f32[1<=N<=3,1,4,4]\n  input o: f32[1<=N<=3,8,3,3]\n"
+     "  const w: f32[2,1,2,2] = {1, 2, 3, 4, -1, 1, 2, -2}\n"
+     "  y: f32[N,2,3,3] = DeformConv d(x, w, o)\n"
+     "  output y\n"},
+    {"spectra", "  input x: f32[1<=N<=3,8,1]\n"
+                "  const w: f32[4] = {1, 2, 2, 1}\n"
+                "  const step: i64[] = {2}\n"
+                "  const axis: i64[] = {1}\n"
+                "  y: f32[N,8,2] = DFT d(x, _, axis)\n"
+                "  z: f32[N,3,3,2] = STFT s(x, step, w)\n"
+                "  output y\n  output z\n"},
+    {"columns to images",
+     "  input x: f32[1<=N<=3,4,4]\n"
+     "  const i: i64[2] = {3, 3}\n  const b: i64[2] = {2, 2}\n"
+     "  y: f32[N,1,3,3] = Col2Im c(x, i, b)\n  output y\n"},
+    {"likelihoods", "  input x: f32[1<=N<=4,5,2]\n  input t: i64[1<=N<=4,2]\n"
+                    "  const five: i64[] = {5}\n"
+                    "  const w: f32[5] = {1, 2, 0.5, 1, 3}\n"
+                    "  c: i64[N,2] = Mod c(t, five)\n"
+                    "  y: f32[] = SoftmaxCrossEntropyLoss y(x, c)\n"
+                    "  z: f32[] = NegativeLogLikelihoodLoss z(x, c, w) "
+                    "{reduction=\"sum\"}\n"
+                    "  v: f32[N,2] = NegativeLogLikelihoodLoss v(x, c, w) "
+                    "{reduction=\"none\", ignore_index=1}\n"
+                    "  output y\n  output z\n  output v\n"},
+    {"range of the data",
+     X "  q: u8[2,T,4], s: f32[], z: u8[] = DynamicQuantizeLinear d(x)\n"
+       "  output q\n  output s\n  output z\n"},
+    {"integer convolutions",
+     "  input f: f32[1<=N<=2,1,4,3<=W<=6]\n"
+     "  const s: f32[] = {0.02}\n  const z: u8[] = {120}\n"
+     "  const w: i8[2,1,2,2] = {1, -2, 3, 4, 5, -6, 7, 8}\n"
+     "  const wz: i8[] = {1}\n"
+     "  const ys: f32[] = {0.5}\n  const yz: u8[] = {100}\n"
+     "  q: u8[N,1,4,W] = QuantizeLinear q(f, s, z)\n"
+     "  y: i32[N,2,5,(W+1)] = ConvInteger c(q, w, z, wz) {pads=[1, 1, 1, "
+     "1]}\n"
+     "  p: u8[N,2,3,(W-1)] = QLinearConv p(q, s, z, w, s, wz, ys, yz)\n"
+     "  output y\n  output p\n"},
+    {"turned pairs", "  input x: f32[1<=N<=2,2,1<=T<=5,4]\n"
+                     "  input c: f32[8,2]\n  input s: f32[8,2]\n  input i: "
+                     "i64[1<=N<=2,1<=T<=5]\n"
+                     "  const eight: i64[] = {8}\n"
+                     "  j: i64[N,T] = Mod j(i, eight)\n"
+                     "  y: f32[N,2,T,4] = RotaryEmbedding r(x, c, s, j)\n"
+                     "  output y\n"},
+    {"turned pairs of joined heads",
+     "  input x: f32[2,1<=T<=5,8]\n"
+     "  input c: f32[2,1<=T<=5,2]\n  input s: f32[2,1<=T<=5,2]\n"
+     "  y: f32[2,T,8] = RotaryEmbedding r(x, c, s) {num_heads=2, "
+     "interleaved=1}\n"
+     "  output y\n"},
+    {"attention of open sequences",
+     "  input q: f32[1<=N<=2,4,1<=T<=4,8]\n"
+     "  input k: f32[1<=N<=2,2,1<=S<=5,8]\n"
+     "  input v: f32[1<=N<=2,2,1<=S<=5,6]\n"
+     "  input m: f32[1<=T<=4,1<=S<=5]\n"
+     "  y: f32[N,4,T,6] = Attention a(q, k, v, m)\n"
+     "  z: f32[N,4,T,6], _, _, s: f32[N,4,T,S] = Attention b(q, k, v) "
+     "{qk_matmul_output_mode=3}\n"
+     "  output y\n  output z\n  output s\n"},
+    {"attention of joined heads",
+     X "  y: f32[2,T,4] = Attention a(x, x, x) {q_num_heads=2, "
+       "kv_num_heads=2, is_causal=1}\n"
+       "  output y\n"},
+    {"attention with an open past",
+     "  input q: f32[1,2,1<=T<=3,4]\n"
+     "  input k: f32[1,2,0<=P<=4,4]\n  input v: f32[1,2,0<=P<=4,4]\n"
+     "  y: f32[1,2,T,4], c: f32[1,2,(P+T),4], d: f32[1,2,(P+T),4] = "
+     "Attention a(q, q, q, _, k, v) {is_causal=1}\n"
+     "  output y\n  output c\n  output d\n"},
+    {"the type of another",
+     X "  input l: i64[3]\n  y: i64[2,T,4] = CastLike c(x, l)\n"
+       "  output y\n"},
+    {0},
+};
