@@ -82,8 +82,8 @@ bool narrow_check(Graph *g)
         for (int k = 0; k < node->inputs.count; k++)
             if (node->inputs.data[k] && narrow[node->inputs.data[k]->id])
                 read = node->inputs.data[k];
-        if (!makes && (!read || !strcmp(op, "DequantizeLinear") ||
-                       !strcmp(op, "Cast")))
+        if (!makes &&
+            (!read || !strcmp(op, "DequantizeLinear") || !strcmp(op, "Cast")))
             continue;
         if (read && !(node->op->traits & OP_INJECTIVE))
             ok = diag_error(g->diag,

@@ -344,6 +344,8 @@ static bool read_attr(Reader *r, const Onnx__NodeProto *node,
     Arena *arena = r->in.arena;
     const char *name = text_of(proto->name);
     Attr attr = {.name = name};
+    if (attrs_find(attrs, name))
+        return attr_fault(r, node, name, "is there twice");
     if (proto->ref_attr_name && *proto->ref_attr_name)
         return attr_fault(r, node, name, "refers to a function's attribute");
     switch (attr_type(proto)) {

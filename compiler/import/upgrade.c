@@ -228,10 +228,15 @@ static Tensor *shape_of(Importer *in, Node *node, Tensor *x)
 static bool flatten_softmax(Importer *in, Node *node)
 {
     Tensor *x = node->inputs.count ? node->inputs.data[0] : NULL;
+    const Attr *attr = attrs_find(&node->attrs, "axis");
     int64_t axis = attrs_int(&node->attrs, "axis", 1);
-    attrs_set_int(in->arena, &node->attrs, "axis", -1);
     if (!x)
         return fault(in, node, "has no input");
+    if (attr && attr->kind != ATTR_INT)
+        return fault(in, node, "its attribute axis must be an integer");
+    if (x->type.rank >= 0 && (axis < -x->type.rank || axis > x->type.rank))
+        return fault(in, node, "its attribute axis is outside the rank");
+    attrs_set_int(in->arena, &node->attrs, "axis", -1);
     if (axis == -1 || (x->type.rank > 0 && axis == x->type.rank - 1))
         return true;
     Node *flat = add_before(in, "Flatten", node, "flatten", x, NULL);

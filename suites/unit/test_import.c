@@ -544,6 +544,27 @@ static void test_empty_softmax(void **state)
     expect_type(import_sound(b), "y", "f32[2,3,0]");
 }
 
+static void test_softmax_faults(void **state)
+{
+    Builder *b = *state;
+    const int64_t axes[] = {1, 1};
+    b->opset.version = 11;
+    add_input(b, "x", 2, shape_2_3);
+    add_int(b, add_node(b, "Softmax", "x", "y"), "axis", 3);
+    Onnx__NodeProto *node = add_node(b, "Hardmax", "x", "z");
+    add_output(b, "y");
+    add_output(b, "z");
+    add_ints(b, node, "axis", 2, axes);
+    assert_null(import_with(b, NULL, 0));
+    assert_true(has_error(b->diag, "Softmax (output y): its attribute axis "
+                                   "is outside"));
+    assert_true(has_error(b->diag, "Hardmax (output z): its attribute axis "
+                                   "must be an integer"));
+    add_int(b, node, "axis", 1);
+    assert_null(import_with(b, NULL, 0));
+    assert_true(has_error(b->diag, "is there twice"));
+}
+
 static void test_upsample(void **state)
 {
     Builder *b = *state;
@@ -1214,6 +1235,7 @@ int main(void)
         TEST(test_first_versions),
         TEST(test_softmax),
         TEST(test_empty_softmax),
+        TEST(test_softmax_faults),
         TEST(test_upsample),
         TEST(test_outputs),
         TEST(test_fixed_input),
