@@ -565,6 +565,29 @@ static void test_softmax_faults(void **state)
     assert_true(has_error(b->diag, "is there twice"));
 }
 
+/* Numbers for each element of an image: as many channels. */
+static void test_spatial(void **state)
+{
+    Builder *b = *state;
+    const int64_t dims[] = {4, 2, 3};
+    b->opset.version = 8;
+    add_input(b, "x", 3, dims);
+    add_input(b, "s", 2, shape_2_3);
+    Onnx__NodeProto *node =
+        add_node(b, "BatchNormalization", "x s s s s", "y");
+    add_int(b, node, "spatial", 0);
+    add_output(b, "y");
+    Graph *g = import_sound(b);
+    assert_int_equal(g->nodes.count, 7);
+    Tensor *y = graph_find_tensor(g, "y");
+    assert_string_equal(op_name(y->producer->op), "Reshape");
+    expect_type(g, "y", "f32[4,2,3]");
+    expect_type(g, y->producer->inputs.data[0]->name, "f32[4,6]");
+    const Node *norm = y->producer->inputs.data[0]->producer;
+    assert_string_equal(op_name(norm->op), "BatchNormalization");
+    expect_type(g, norm->inputs.data[4]->name, "f32[6]");
+}
+
 static void test_upsample(void **state)
 {
     Builder *b = *state;
@@ -1236,6 +1259,7 @@ int main(void)
         TEST(test_softmax),
         TEST(test_empty_softmax),
         TEST(test_softmax_faults),
+        TEST(test_spatial),
         TEST(test_upsample),
         TEST(test_outputs),
         TEST(test_fixed_input),
