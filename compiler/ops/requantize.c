@@ -50,12 +50,24 @@ static bool infer_requantize_sum(InferContext *c)
     return infer_result(c, rank, dims);
 }
 
-static void end_stored(StageBuilder *b, const DefineContext *c, const Expr *x)
+/* round(x) + zero as a stored value, by a sum whose last bits are the whole
+ * number: no conversion with its checks is needed, as the bounds, which are
+ * whole, hold before the rounding just as behind it. */
+static void end_stored(StageBuilder *b, const DefineContext *c, const Expr *x,
+                       const Expr *zero)
 {
+    enum { BITS = 0x4b400000 }; /* of 1.5 * 2^23 */
     Arena *a = b->arena;
     const Attrs *attrs = &c->node->attrs;
-    x = expr_max(a, x, const_like(a, x, (double)attrs_int(attrs, "low", 0)));
-    x = expr_min(a, x, const_like(a, x, (double)attrs_int(attrs, "high", 0)));
+    const Expr *low = const_like(a, x, (double)attrs_int(attrs, "low", 0));
+    const Expr *high = const_like(a, x, (double)attrs_int(attrs, "high", 0));
+    x = expr_max(a, x, zero ? expr_sub(a, low, zero) : low);
+    x = expr_min(a, x, zero ? expr_sub(a, high, zero) : high);
+    x = expr_add(a, x, const_like(a, x, 12582912));
+    x = expr_sub(a, expr_bitcast(a, DT_I32, x),
+                 expr_const_int(a, DT_I32, BITS));
+    if (zero)
+        x = expr_add(a, x, expr_cast(a, DT_I32, zero));
     stage_end(b, expr_cast(a, c->out[0]->dtype, x));
 }
 
@@ -70,9 +82,7 @@ static void define_requantize(DefineContext *c)
                              ? expr_read(a, c->in[1], &b.index[axis])
                              : read_scalar(&b, c->in[1]);
     const Expr *x = expr_mul(a, read_same(&b, c->in[0]), factor);
-    end_stored(
-        &b, c,
-        expr_add(a, expr_unary(a, EX_ROUND, x), read_scalar(&b, c->in[2])));
+    end_stored(&b, c, x, read_scalar(&b, c->in[2]));
 }
 
 static void define_requantize_sum(DefineContext *c)
@@ -84,7 +94,7 @@ static void define_requantize_sum(DefineContext *c)
     for (int i = 2; i >= 0; i -= 2)
         sum = expr_fma(a, read_broadcast(&b, c->in[i]),
                        read_scalar(&b, c->in[i + 1]), sum);
-    end_stored(&b, c, expr_unary(a, EX_ROUND, sum));
+    end_stored(&b, c, sum, NULL);
 }
 
 static const AttrSpec requantize_attrs[] = {{"axis", ATTR_INT, false},
