@@ -77,12 +77,24 @@ static bool read_params(const Node *node, Stored *s)
     return true;
 }
 
-/* The tensor is the real form of stored values. */
-static bool read_stored(const Tensor *t, Stored *s)
+/* The tensor is the real form of whole numbers. */
+static bool read_real(const Tensor *t, Stored *s)
 {
     const Node *node = t ? t->producer : NULL;
     return is_op(node, "DequantizeLinear") && t->type.dtype == DT_F32 &&
            read_params(node, s);
+}
+
+static bool is_stored(DType dtype)
+{
+    return dtype == DT_I8 || dtype == DT_U8 || dtype == DT_I16 ||
+           dtype == DT_U16;
+}
+
+/* Of stored values. */
+static bool read_stored(const Tensor *t, Stored *s)
+{
+    return read_real(t, s) && is_stored(s->x->type.dtype);
 }
 
 static void stored_range(DType dtype, double *low, double *high)
@@ -257,17 +269,121 @@ static Array *whole_weights(Whole *w, const Stored *s, int axis, double *sums)
     return y;
 }
 
+/* sx * sw / sy, each step rounded to f32 as integer kernels do. NULL where
+ * that leaves the range of normal numbers. */
+static Array *joint_factor(Whole *w, const Stored *x, const Stored *y)
+{
+    int64_t count = array_count(y->scale);
+    Array *factor = array_new(w->g->arena, DT_F32, count == 1 ? 0 : 1, &count);
+    for (int64_t i = 0; i < count; i++) {
+        float joint = (float)scale_at(x, 0) * (float)scale_at(y, i);
+        float value = joint / (float)w->scale;
+        if (!isnormal(joint) || !isnormal(value))
+            return NULL;
+        array_set(factor, i, (double)value);
+    }
+    return factor;
+}
+
+/* What is multiplied: `op` of x and y, and a start of whole numbers. */
+typedef struct Product {
+    const char *op;
+    Stored x, y;
+    const Array *start; /* i32 by output channel, or NULL */
+} Product;
+
+/* The weights' axis of output channels, -1 for a layer of another form. */
+static int weights_axis(const Node *layer, const char *op, int rank)
+{
+    if (!strcmp(op, "Conv"))
+        return 0;
+    if (!strcmp(op, "MatMul") && rank == 2)
+        return 1;
+    bool plain = !strcmp(op, "Gemm") &&
+                 attrs_float(&layer->attrs, "alpha", 1) == 1 &&
+                 attrs_float(&layer->attrs, "beta", 1) == 1;
+    return plain ? !attrs_int(&layer->attrs, "transB", 0) : -1;
+}
+
+/* Constant weights: each sum is bounded by its own. */
+static bool rewrite_layer(Whole *w, const Product *p)
+{
+    const Array *y = p->y.x->value, *start = p->start;
+    int axis = weights_axis(w->layer, p->op, y->rank);
+    if (axis < 0 || (!is_single(&p->y) && p->y.axis != axis))
+        return false;
+    int64_t channels = y->dims[axis];
+    const Array *factor = joint_factor(w, &p->x, &p->y);
+    bool fits = is_single(&p->y) || array_count(p->y.scale) == channels;
+    if (!factor || !fits ||
+        (start && (start->rank != 1 || start->dims[0] != channels)))
+        return false;
+    double *sums = ARENA_ARRAY(w->g->arena, double, channels + 1);
+    Array *whole = whole_weights(w, &p->y, axis, sums);
+    for (int64_t i = 0; i < channels; i++) {
+        double first = start ? fabs(array_get(start, i)) : 0;
+        if (sums[i] * most_of(&p->x) + first >= most_exact)
+            return false;
+    }
+    Tensor *inputs[3] = {as_float(w, &p->x, true),
+                         constant(w, "weights", whole)};
+    if (start) {
+        Array *bias = array_new(w->g->arena, DT_F32, 1, &channels);
+        for (int64_t i = 0; i < channels; i++)
+            array_set(bias, i, array_get(start, i));
+        inputs[2] = constant(w, "bias", bias);
+    }
+    Tensor *sum = add(w, p->op, "sum", w->layer->attrs, inputs, start ? 3 : 2);
+    deliver_product(w, sum, factor,
+                    strcmp(p->op, "Conv") ? sum->type.rank - 1 : 1);
+    return true;
+}
+
+/* Elements that one result of the product sums up; -1: not known. */
+static int64_t product_length(const Product *p)
+{
+    const TensorType *x = &p->x.x->type;
+    if (!strcmp(p->op, "Mul"))
+        return 1;
+    return !strcmp(p->op, "MatMul") && x->rank > 0 ? x->dims[x->rank - 1].value
+                                                   : -1;
+}
+
+/* Bounded by what the types can hold. */
+static bool rewrite_product(Whole *w, const Product *p)
+{
+    double length = (double)product_length(p);
+    if (length < 0 || p->start || !is_single(&p->y) ||
+        length * most_of(&p->x) * most_of(&p->y) >= most_exact)
+        return false;
+    const Array *factor = joint_factor(w, &p->x, &p->y);
+    if (!factor)
+        return false;
+    Tensor *inputs[2] = {as_float(w, &p->x, true), as_float(w, &p->y, true)};
+    deliver_product(w, add(w, p->op, "sum", (Attrs){0}, inputs, 2), factor, 0);
+    return true;
+}
+
+static bool rewrite(Whole *w, const Product *p)
+{
+    return is_single(&p->x) &&
+           ((p->y.x->value && rewrite_layer(w, p)) || rewrite_product(w, p));
+}
+
+/* ---- layers between DequantizeLinear and QuantizeLinear ----------------- */
+
 /* A bias of whole numbers: one scale of the products for each channel. */
-static bool bias_fits(const Stored *bias, const Stored *x, const Stored *w,
-                      int64_t channels)
+static bool bias_fits(const Stored *bias, const Product *p)
 {
     const Array *value = bias->x->value;
-    if (!value || bias->x->type.dtype != DT_I32 || value->rank != 1 ||
-        value->dims[0] != channels ||
-        (!is_single(bias) && array_count(bias->scale) != channels))
+    if (!value || value->dtype != DT_I32 || value->rank != 1)
+        return false;
+    int64_t channels = value->dims[0];
+    if ((!is_single(bias) && array_count(bias->scale) != channels) ||
+        (!is_single(&p->y) && array_count(p->y.scale) != channels))
         return false;
     for (int64_t i = 0; i < channels; i++) {
-        double wanted = scale_at(x, 0) * scale_at(w, i);
+        double wanted = scale_at(&p->x, 0) * scale_at(&p->y, i);
         if (zero_at(bias, i) != 0 ||
             fabs(scale_at(bias, i) - wanted) > 1e-5 * wanted)
             return false;
@@ -275,95 +391,27 @@ static bool bias_fits(const Stored *bias, const Stored *x, const Stored *w,
     return true;
 }
 
-/* sx * sw / sy, each step rounded to f32 as integer kernels do. */
-static Array *joint_factor(Whole *w, const Stored *x, const Stored *y)
+static bool rewrite_literal(Whole *w)
 {
-    int64_t count = array_count(y->scale);
-    Array *factor = array_new(w->g->arena, DT_F32, count == 1 ? 0 : 1, &count);
-    for (int64_t i = 0; i < count; i++) {
-        float joint = (float)scale_at(x, 0) * (float)scale_at(y, i);
-        array_set(factor, i, (double)(joint / (float)w->scale));
-    }
-    return factor;
-}
-
-/* The weights' axis of output channels, -1 for a layer of another form. */
-static int weights_axis(const Node *layer, int rank)
-{
-    if (is_op(layer, "Conv"))
-        return 0;
-    if (is_op(layer, "MatMul") && rank == 2)
-        return 1;
-    bool plain = is_op(layer, "Gemm") &&
-                 attrs_float(&layer->attrs, "alpha", 1) == 1 &&
-                 attrs_float(&layer->attrs, "beta", 1) == 1;
-    return plain ? !attrs_int(&layer->attrs, "transB", 0) : -1;
-}
-
-static bool rewrite_layer(Whole *w)
-{
-    Node *layer = w->layer;
-    Stored x, weights, bias;
-    if (!read_stored(layer->inputs.data[0], &x) || !is_single(&x) ||
-        !read_stored(layer->inputs.data[1], &weights) || !weights.x->value)
+    static const char *const names[] = {"Conv", "Gemm", "MatMul", "Mul"};
+    const Node *layer = w->layer;
+    Product p = {0};
+    for (int i = 0; i < 4; i++)
+        if (is_op(layer, names[i]))
+            p.op = names[i];
+    if (!p.op || !read_stored(layer->inputs.data[0], &p.x) ||
+        !read_stored(layer->inputs.data[1], &p.y) || !is_single(&p.x))
         return false;
-    int rank = weights.x->type.rank, axis = weights_axis(layer, rank);
-    if (axis < 0 || (!is_single(&weights) && weights.axis != axis))
-        return false;
-    int64_t channels = weights.x->value->dims[axis];
-    bool has_bias = node_has_input(layer, 2);
-    if (has_bias && (!read_stored(layer->inputs.data[2], &bias) ||
-                     !bias_fits(&bias, &x, &weights, channels)))
-        return false;
-    double *sums = ARENA_ARRAY(w->g->arena, double, channels + 1);
-    Array *whole = whole_weights(w, &weights, axis, sums);
-    for (int64_t i = 0; i < channels; i++) {
-        double start = has_bias ? array_get(bias.x->value, i) : 0;
-        if (sums[i] * most_of(&x) + fabs(start) >= most_exact)
+    if (node_has_input(layer, 2)) {
+        Stored bias;
+        if (!read_real(layer->inputs.data[2], &bias) || !bias_fits(&bias, &p))
             return false;
+        p.start = bias.x->value;
     }
-    Tensor *inputs[3] = {as_float(w, &x, true), constant(w, "weights", whole)};
-    if (has_bias) {
-        Array *start = array_new(w->g->arena, DT_F32, 1, &channels);
-        for (int64_t i = 0; i < channels; i++)
-            array_set(start, i, array_get(bias.x->value, i));
-        inputs[2] = constant(w, "bias", start);
-    }
-    Tensor *sum =
-        add(w, layer->op->name, "sum", layer->attrs, inputs, 2 + has_bias);
-    deliver_product(w, sum, joint_factor(w, &x, &weights),
-                    is_op(layer, "Conv") ? 1 : sum->type.rank - 1);
-    return true;
+    return rewrite(w, &p);
 }
 
-/* ---- products and sums of two tensors ----------------------------------- */
-
-/* Elements that one result of the product sums up; -1: not known. */
-static int64_t product_length(const Node *layer)
-{
-    const TensorType *x = &layer->inputs.data[0]->type;
-    if (is_op(layer, "Mul"))
-        return 1;
-    return is_op(layer, "MatMul") && x->rank > 0 ? x->dims[x->rank - 1].value
-                                                 : -1;
-}
-
-static bool rewrite_product(Whole *w)
-{
-    Node *layer = w->layer;
-    int64_t length = product_length(layer);
-    Stored x, y;
-    if (length < 0 || !read_stored(layer->inputs.data[0], &x) ||
-        !read_stored(layer->inputs.data[1], &y) || !is_single(&x) ||
-        !is_single(&y) ||
-        (double)length * most_of(&x) * most_of(&y) >= most_exact)
-        return false;
-    Tensor *inputs[2] = {as_float(w, &x, true), as_float(w, &y, true)};
-    Tensor *sum = add(w, layer->op->name, "sum", layer->attrs, inputs, 2);
-    deliver_product(w, sum, joint_factor(w, &x, &y), 0);
-    return true;
-}
-
+/* A sum of two: each gets a factor, and the zero points come together. */
 static bool rewrite_sum(Whole *w)
 {
     Stored s[2];
@@ -372,6 +420,10 @@ static bool rewrite_sum(Whole *w)
         if (!read_stored(w->layer->inputs.data[i], &s[i]) || !is_single(&s[i]))
             return false;
         factor[i] = (float)scale_at(&s[i], 0) / (float)w->scale;
+        /* Larger terms would cancel with few digits left. */
+        if (!isnormal(factor[i]) ||
+            (double)factor[i] * 2 * most_of(&s[i]) > 65536)
+            return false;
     }
     double fixed = w->zero;
     for (int i = 0; i < 2; i++)
@@ -388,22 +440,65 @@ static bool rewrite_sum(Whole *w)
     return true;
 }
 
+/* Scale and zero point of the result, and its range. */
+static bool read_result(Whole *w, const Array *scale, const Array *zero)
+{
+    double low, high;
+    DType dtype = w->at->outputs.data[0]->type.dtype;
+    if (array_count(scale) != 1 || !(array_get(scale, 0) > 0) ||
+        !is_stored(dtype))
+        return false;
+    stored_range(dtype, &low, &high);
+    w->scale = array_get(scale, 0);
+    w->zero = zero ? array_get(zero, 0) : 0;
+    w->low = (int64_t)low;
+    w->high = (int64_t)high;
+    return true;
+}
+
 bool canonical_quantize(Graph *g, Node *node)
 {
     Stored y;
     Whole w = {.g = g, .at = node};
-    if (!read_params(node, &y) || !is_single(&y) ||
-        y.x->type.dtype != DT_F32 || scale_at(&y, 0) <= 0)
+    if (!read_params(node, &y) || y.x->type.dtype != DT_F32 ||
+        !read_result(&w, y.scale, y.zero) || !find_layer(&w))
         return false;
-    w.scale = scale_at(&y, 0);
-    w.zero = zero_at(&y, 0);
-    double low, high;
-    stored_range(node->outputs.data[0]->type.dtype, &low, &high);
-    w.low = (int64_t)low;
-    w.high = (int64_t)high;
-    if (!find_layer(&w))
+    return is_op(w.layer, "Add") ? rewrite_sum(&w) : rewrite_literal(&w);
+}
+
+/* ---- QLinearConv and QLinearMatMul -------------------------------------- */
+
+/* Operand `first`, with scale and zero point behind it. */
+static bool read_operand(const Node *node, int first, int axis, Stored *s)
+{
+    const Tensor *const *in = (const Tensor *const *)&node->inputs.data[first];
+    if (!in[1]->value || !in[2]->value || in[1]->value->dtype != DT_F32 ||
+        in[1]->value->rank > 1)
         return false;
-    if (is_op(w.layer, "Add"))
-        return rewrite_sum(&w);
-    return rewrite_layer(&w) || rewrite_product(&w);
+    *s = (Stored){.x = node->inputs.data[first],
+                  .scale = in[1]->value,
+                  .zero = in[2]->value,
+                  .axis = axis};
+    return array_count(s->zero) == 1 ||
+           array_count(s->zero) == array_count(s->scale);
+}
+
+bool decompose_qlinear(Graph *g, Node *node)
+{
+    bool is_conv = is_op(node, "QLinearConv");
+    const Tensor *const *in = (const Tensor *const *)node->inputs.data;
+    Whole w = {.g = g, .at = node, .layer = node};
+    Product p = {.op = is_conv ? "Conv" : "MatMul"};
+    if (!in[6]->value || !in[7]->value || in[6]->value->dtype != DT_F32 ||
+        array_count(in[7]->value) != 1 ||
+        !read_result(&w, in[6]->value, in[7]->value) ||
+        !read_operand(node, 0, 0, &p.x) ||
+        !read_operand(node, 3, is_conv ? 0 : 1, &p.y))
+        return false;
+    if (node_has_input(node, 8)) {
+        p.start = in[8]->value;
+        if (!p.start)
+            return false;
+    }
+    return rewrite(&w, &p);
 }

@@ -6,5 +6,8 @@
 
 /* Op.canonical of QuantizeLinear: rewrites the layer before it. */
 bool canonical_quantize(Graph *g, Node *node);
+/* Op.decompose of QLinearConv and QLinearMatMul: the same bits from kernels
+ * of floats. */
+bool decompose_qlinear(Graph *g, Node *node);
 
 #endif
