@@ -191,7 +191,7 @@ static void define_pow(DefineContext *c)
     stage_end(&b, value);
 }
 
-static const AttrSpec mod_attrs[] = {{"fmod", ATTR_INT, false}, {0}};
+static const AttrSpec mod_attrs[] = {{"fmod", ATTR_FLAG, false}, {0}};
 
 #define ROW(field, op_name, most, allowed, more_traits, rule, definition,     \
             specs, function, first)                                           \
