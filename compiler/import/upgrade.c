@@ -232,6 +232,8 @@ static bool flatten_softmax(Importer *in, Node *node)
     attrs_set_int(in->arena, &node->attrs, "axis", -1);
     if (!x)
         return fault(in, node, "has no input");
+    if (!node->outputs.count || !node->outputs.data[0])
+        return fault(in, node, "has no output");
     if (axis == -1 || (x->type.rank > 0 && axis == x->type.rank - 1))
         return true;
     Node *flat = add_before(in, "Flatten", node, "flatten", x, NULL);
