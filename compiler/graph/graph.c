@@ -215,18 +215,25 @@ void graph_add_symbols(Graph *g, const TensorType *type)
         add_symbols(g, type->dims[k]);
 }
 
+static void add_result_symbols(Graph *g, const Graph *from)
+{
+    for (int i = 0; i < from->nodes.count; i++) {
+        const Node *node = from->nodes.data[i];
+        for (int k = 0; k < node->bodies.count; k++)
+            add_result_symbols(g, node->bodies.data[k]);
+        for (int k = 0; k < node->outputs.count; k++)
+            if (node->outputs.data[k])
+                graph_add_symbols(g, &node->outputs.data[k]->type);
+    }
+}
+
 void graph_find_symbols(Graph *g)
 {
     g->symbols.count = 0;
     for (int i = 0; i < g->inputs.count; i++)
         graph_add_symbols(g, &g->inputs.data[i]->type);
     g->input_symbols = g->symbols.count;
-    for (int i = 0; i < g->nodes.count; i++) {
-        const Node *node = g->nodes.data[i];
-        for (int k = 0; k < node->outputs.count; k++)
-            if (node->outputs.data[k])
-                graph_add_symbols(g, &node->outputs.data[k]->type);
-    }
+    add_result_symbols(g, g);
 }
 
 /* An extent with a bound is not static: what runs may be smaller. */

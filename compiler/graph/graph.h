@@ -197,7 +197,7 @@ bool type_is_bounded(const TensorType *type);
  * or when it overflows. */
 int64_t type_most(const TensorType *type);
 /* Fills g->symbols anew: the names of the inputs' extents in order, then those
- * that results have and no input. */
+ * that results have and no input, results within bodies among them. */
 void graph_find_symbols(Graph *g);
 /* Adds the names with bounds of a type's extents that are not there yet. */
 void graph_add_symbols(Graph *g, const TensorType *type);

@@ -65,11 +65,12 @@ static bool make_layer_norm(Maker *m)
     Tensor *scale = weights(m, dtype, rank, dims, 1, 0.2);
     if (rarely(m, 3))
         return apply(m, "RMSNormalization", attrs, x, scale, NULL) != NULL;
-    Tensor *in[] = {
-        flip(m) ? x : apply(m, "Add", (Attrs){0}, x, pick_like(m, x), NULL),
-        scale, flip(m) ? weights(m, dtype, rank, dims, 0, 1) : NULL};
-    return in[0] && apply_list(m, "LayerNormalization", attrs, in, 3,
-                               rarely(m, 5) ? 3 : 1);
+    Tensor *sum =
+        flip(m) ? x : apply(m, "Add", (Attrs){0}, x, pick_like(m, x), NULL);
+    Tensor *bias = flip(m) ? weights(m, dtype, rank, dims, 0, 1) : NULL;
+    Tensor *in[] = {sum, scale, bias};
+    return sum && apply_list(m, "LayerNormalization", attrs, in, 3,
+                             rarely(m, 5) ? 3 : 1);
 }
 
 /* The same in single nodes. */
