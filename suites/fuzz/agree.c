@@ -154,6 +154,31 @@ static bool sum_is_exact(const RefCall *call)
     return total <= mantissa(call->out[0]->dtype);
 }
 
+/* Subtract a mean, which is rounded as the values are. */
+static const char *const centred[] = {
+    "GroupNormalization", "InstanceNormalization", "LayerNormalization",
+    "MeanVarianceNormalization", NULL};
+
+/* How far a result moves when the mean moves by its own size: |x| over the
+ * deviation, as two neighbours and their results tell. Moving operands alone
+ * does not show it where there are two of them: those always become +1 and
+ * -1. */
+static double amplification(const Array *x, const Array *y)
+{
+    double most = 0;
+    int64_t stride = 1, count = array_count(x);
+    for (int d = x->rank - 1; d >= 0; d--) {
+        for (int64_t i = 0; i + stride < count; i++) {
+            double a = array_get(x, i), b = array_get(x, i + stride);
+            double by = array_get(y, i) - array_get(y, i + stride);
+            double factor = fabs(a) * fabs(by / (a - b));
+            most = isfinite(factor) && factor > most ? factor : most;
+        }
+        stride *= x->dims[d];
+    }
+    return most;
+}
+
 /* ---- one run ---------------------------------------------------------- */
 
 typedef struct Run {
@@ -187,15 +212,21 @@ static double unit(DType dtype)
     }
 }
 
-/* `floor` is what even a zero is moved by, relative to the largest. */
-static void move(Run *run, Array *array, uint64_t operand, double floor)
+static double largest(const Array *array)
 {
-    int64_t count = array_count(array);
-    double step = unit(array->dtype), most = 0;
-    for (int64_t i = 0; floor > 0 && i < count; i++) {
+    double most = 0;
+    for (int64_t i = 0; i < array_count(array); i++) {
         double v = fabs(array_get(array, i));
         most = v < 1e30 && v > most ? v : most;
     }
+    return most;
+}
+
+/* Even a zero moves by `floor` units. */
+static void move(Run *run, Array *array, uint64_t operand, double floor)
+{
+    int64_t count = array_count(array);
+    double step = unit(array->dtype);
     uint64_t key =
         random_bits((uint64_t)run->number, run->call * 64 + operand);
     for (int64_t i = 0; i < count; i++) {
@@ -205,7 +236,7 @@ static void move(Run *run, Array *array, uint64_t operand, double floor)
                     : random_uniform(key, (uint64_t)i) < 0.5 ? 1
                                                              : -1;
         if (isfinite(v))
-            array_set(array, i, v + by * step * (fabs(v) + floor * most));
+            array_set(array, i, v + by * step * (fabs(v) + floor));
     }
 }
 
@@ -255,7 +286,10 @@ static bool eval(void *user, RefCall *call)
                           (is_in(sums, call->op) && sum_is_exact(call))))
             vec_push(run->arena, &run->exact, out);
         else if (run->number && is_float)
-            move(run, out, 32 + (uint64_t)i, is_move ? 0 : 0.1);
+            move(run, out, 32 + (uint64_t)i,
+                 is_move                          ? 0
+                 : i || !is_in(centred, call->op) ? 0.1 * largest(out)
+                                                  : amplification(in[0], out));
         if (!run->number && is_float)
             note_large(run, out);
     }

@@ -144,6 +144,36 @@ Tensor *indices(Maker *m, int rank, const int64_t *dims, int64_t limit)
 
 /* ---- operands --------------------------------------------------------- */
 
+/* The extent of that name that the inputs have; a constant where none has. */
+static Extent named(const Graph *g, const char *name)
+{
+    for (int i = 0; i < g->inputs.count; i++) {
+        const TensorType *type = &g->inputs.data[i]->type;
+        for (int d = 0; d < type->rank; d++)
+            if (type->dims[d].expr && type->dims[d].expr->kind == DIM_NAME &&
+                !strcmp(type->dims[d].expr->name, name))
+                return type->dims[d];
+    }
+    return extent_const(0);
+}
+
+/* A name has the same bounds everywhere. */
+static bool names_agree(const Graph *g, const TensorType *type)
+{
+    for (int d = 0; d < type->rank; d++) {
+        const DimExpr *expr = type->dims[d].expr;
+        if (!expr)
+            continue;
+        if (expr->kind != DIM_NAME)
+            return false;
+        Extent known = named(g, expr->name);
+        if (known.expr && (known.value != type->dims[d].value ||
+                           extent_lower(known) != expr->value))
+            return false;
+    }
+    return true;
+}
+
 Tensor *new_input(Maker *m, DType dtype, int rank)
 {
     static const char *const names[] = {"T", "S"};
@@ -156,10 +186,12 @@ Tensor *new_input(Maker *m, DType dtype, int rank)
         dims[i] = rank == 4 && !i ? 1 + choose(m->c, 2) : extent(m);
         type.dims[i] = extent_const(dims[i]);
     }
-    if (opened >= 0)
-        type.dims[opened] =
-            extent_ranged(m->g->arena, names[choose(m->c, 2)], 1, 9);
-    else if (rank && rarely(m, 24))
+    if (opened >= 0) {
+        const char *name = names[choose(m->c, 2)];
+        type.dims[opened] = named(m->g, name);
+        if (!type.dims[opened].expr)
+            type.dims[opened] = extent_ranged(m->g->arena, name, 1, 9);
+    } else if (rank && rarely(m, 24))
         type.dims[choose(m->c, rank)] = extent_const(0);
     Tensor *t = m->is_body || m->g->inputs.count >= MOST_INPUTS
                     ? weights(m, dtype, rank, dims, 0, 1)
@@ -340,7 +372,7 @@ static Tensor *stand_in(Maker *m, const Tensor *like)
         if (type_equal(&t->type, &like->type))
             return t;
     }
-    if (m->is_body)
+    if (m->is_body || !names_agree(m->g, &like->type))
         return NULL;
     Tensor *t = graph_add_input(m->g, fresh(m, "x"), like->type);
     vec_push(m->g->arena, &m->pool, t);
