@@ -38,7 +38,8 @@ static const char *const nearest_names[] = {
 typedef struct ResizeAxis {
     int64_t in, out;
     double scale, alpha, beta;
-    bool changes; /* false: the identity */
+    double start, end; /* of a crop, as shares of the extent */
+    bool changes;      /* false: the identity */
 } ResizeAxis;
 
 static int find_name(const char *const *names, int count, const char *name)
@@ -103,8 +104,7 @@ static double common_scale(const Node *node, int rank, const int64_t *in)
 
 /* The formulas are those of the standard; scale is output over input as
  * given, which need not be the ratio of the rounded extents. */
-static void set_coordinates(const Node *node, ResizeAxis *r, int entry,
-                            int entries)
+static void set_coordinates(const Node *node, ResizeAxis *r)
 {
     double in = (double)r->in, out = (double)r->out;
     r->alpha = 1 / r->scale;
@@ -130,18 +130,45 @@ static void set_coordinates(const Node *node, ResizeAxis *r, int entry,
     case COORD_TF_NN:
         r->beta = 0.5 / r->scale;
         break;
-    case COORD_CROP: {
-        const Array *roi = operand(node, 1);
-        double start = array_get(roi, entry);
-        double end = array_get(roi, entries + entry);
-        r->alpha = r->out > 1 ? (end - start) * (in - 1) / (out - 1) : 0;
-        r->beta =
-            r->out > 1 ? start * (in - 1) : 0.5 * (start + end) * (in - 1);
+    case COORD_CROP:
+        r->alpha = r->out > 1 ? (r->end - r->start) * (in - 1) / (out - 1) : 0;
+        r->beta = r->out > 1 ? r->start * (in - 1)
+                             : 0.5 * (r->start + r->end) * (in - 1);
         break;
-    }
     case COORD_ASYMMETRIC:
     case COORD_COUNT:
         break;
+    }
+}
+
+/* The position of place o as implementations of the standard round it: in
+ * f32, step by step. Where positions are cut to whole elements the last bit
+ * decides. */
+static float rounded_position(const Node *node, const ResizeAxis *r,
+                              int64_t place)
+{
+    float o = (float)place, in = (float)r->in, out = (float)r->out;
+    float scale = (float)r->scale, start = (float)r->start;
+    float span = (float)r->end - start;
+    switch (coord_mode(node)) {
+    case COORD_PYTORCH:
+        return r->out > 1 ? (o + 0.5f) / scale - 0.5f : 0;
+    case COORD_ALIGN:
+        return r->out > 1 ? o * (in - 1) / (out - 1) : 0;
+    case COORD_SYMMETRIC: {
+        float offset = in / 2 * (1 - out / (scale * in));
+        return offset + (o + 0.5f) / scale - 0.5f;
+    }
+    case COORD_TF_NN:
+        return (o + 0.5f) / scale;
+    case COORD_CROP:
+        if (r->out > 1)
+            return start * (in - 1) + o * span * (in - 1) / (out - 1);
+        return 0.5f * (start + (float)r->end) * (in - 1);
+    case COORD_ASYMMETRIC:
+        return o / scale;
+    default:
+        return (o + 0.5f) / scale - 0.5f;
     }
 }
 
@@ -150,7 +177,7 @@ static ResizeAxis resize_axis(const Node *node, int rank, const int64_t *in,
                               int axis)
 {
     int count, entry = resize_entry(node, rank, axis);
-    ResizeAxis r = {in[axis], in[axis], 1, 1, 0, false};
+    ResizeAxis r = {.in = in[axis], .out = in[axis], .scale = 1, .alpha = 1};
     const Array *scales = operand(node, 2), *sizes = operand(node, 3);
     if (entry < 0)
         return r;
@@ -164,10 +191,19 @@ static ResizeAxis resize_axis(const Node *node, int rank, const int64_t *in,
         r.out = array_get_int(sizes, entry);
         r.scale = (double)r.out / (double)r.in;
     } else {
+        /* The product of two f32, as the standard's shape rule has it. */
         r.scale = array_get(scales, entry);
-        r.out = (int64_t)floor((double)r.in * r.scale);
+        r.out = (int64_t)floorf((float)r.in * (float)r.scale);
     }
-    set_coordinates(node, &r, entry, count);
+    bool crop = coord_mode(node) == COORD_CROP;
+    if (crop) {
+        r.start = array_get(operand(node, 1), entry);
+        r.end = array_get(operand(node, 1), count + entry);
+    }
+    /* Without the half that tf_half_pixel_for_nn would add. */
+    if (!crop && r.scale == 1 && r.in == r.out)
+        return r;
+    set_coordinates(node, &r);
     r.changes = r.in != r.out || r.alpha != 1 || r.beta != 0;
     return r;
 }
@@ -324,7 +360,7 @@ static const Expr *nearest_index(Arena *a, const Node *node,
         attrs_string(&node->attrs, "nearest_mode", "round_prefer_floor"));
     int64_t *place = ARENA_ARRAY(a, int64_t, axis->out);
     for (int64_t i = 0; i < axis->out; i++) {
-        double x = axis->alpha * (double)i + axis->beta;
+        double x = rounded_position(node, axis, i);
         place[i] = clamp((int64_t)round_place(x, how), axis->in - 1);
     }
     int64_t whole = (int64_t)(axis->scale + 0.5);
@@ -395,7 +431,8 @@ static const Expr *interpolate(StageBuilder *b, const Buffer *x,
     return expr_add(a, expr_mul(a, first, rest), expr_mul(a, second, part));
 }
 
-/* tf_crop_and_resize gives a fixed value outside the input. */
+/* tf_crop_and_resize gives a fixed value outside the input: positions go up
+ * or down steadily, so that the places inside follow each other. */
 static const Expr *outside_crop(StageBuilder *b, const Node *node,
                                 const ResizeAxis *axes, int rank,
                                 const Expr *value)
@@ -404,15 +441,18 @@ static const Expr *outside_crop(StageBuilder *b, const Node *node,
     const Expr *inside = expr_const_int(a, DT_BOOL, 1);
     double fill = attrs_float(&node->attrs, "extrapolation_value", 0);
     for (int i = 0; i < rank; i++) {
+        int64_t first = axes[i].out, end = 0;
         if (!axes[i].changes)
             continue;
-        const Expr *at = resize_position(a, &axes[i], b->index[i]);
-        const Expr *zero = expr_const(a, DT_F64, 0);
-        const Expr *last = expr_const(a, DT_F64, (double)(axes[i].in - 1));
-        inside =
-            expr_binary(a, EX_AND, inside, expr_binary(a, EX_LE, zero, at));
-        inside =
-            expr_binary(a, EX_AND, inside, expr_binary(a, EX_LE, at, last));
+        for (int64_t o = axes[i].out - 1; o >= 0; o--) {
+            float at = rounded_position(node, &axes[i], o);
+            if (!(at >= 0 && at <= (float)(axes[i].in - 1)))
+                continue;
+            first = o;
+            end = end ? end : o + 1;
+        }
+        inside = expr_binary(a, EX_AND, inside,
+                             index_within(a, b->index[i], first, end));
     }
     return expr_select(a, inside, value, const_like(a, value, fill));
 }

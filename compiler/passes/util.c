@@ -406,6 +406,7 @@ static bool index_range(const Stage *stage, const Expr *x, Range *r)
 }
 
 typedef struct BorderWalk {
+    Arena *arena;
     const Stage *stage;
     const char *buffer;
     int64_t *lo, *hi;
@@ -432,7 +433,15 @@ static void border_walk(BorderWalk *w, const Expr *x)
             w->bad = true;
             return;
         }
-        int64_t past = r.hi - (x->buffer->dims[i] - 1);
+        int64_t past = r.hi - (x->buffer->dims[i] - 1), excess;
+        /* Fewer elements may need more border, as windows of a stride do. */
+        if (x->buffer->limit[i]) {
+            if (!stage_read_excess(w->arena, w->stage, x, i, &excess)) {
+                w->bad = true;
+                return;
+            }
+            past = excess > past ? excess : past;
+        }
         w->lo[i] = -r.lo > w->lo[i] ? -r.lo : w->lo[i];
         w->hi[i] = past > w->hi[i] ? past : w->hi[i];
         w->found |= r.lo < 0 || past > 0;
@@ -443,7 +452,7 @@ bool node_input_border(Arena *arena, const Node *node, int operand,
                        int64_t lo[MAX_RANK], int64_t hi[MAX_RANK])
 {
     char name[32];
-    BorderWalk w = {.lo = lo, .hi = hi, .buffer = name};
+    BorderWalk w = {.arena = arena, .lo = lo, .hi = hi, .buffer = name};
     Definition *def = define_node(arena, node);
 
     for (int i = 0; i < MAX_RANK; i++)
@@ -464,9 +473,15 @@ void node_replace_by_constants(Graph *g, Node *node,
 {
     for (int i = 0; i < node->outputs.count; i++) {
         Tensor *t = node->outputs.data[i];
-        if (!t || !values[i] || t->is_output || t->users.count == 0)
+        if (!t || !values[i] || t->users.count == 0)
             continue;
-        graph_replace(g, t, graph_add_constant(g, t->name, values[i]));
+        Tensor *constant = graph_add_constant(g, t->name, values[i]);
+        /* The node stays for an output, whose other readers need it no
+         * more. */
+        if (t->is_output)
+            graph_replace_uses(g, t, constant);
+        else
+            graph_replace(g, t, constant);
     }
 }
 

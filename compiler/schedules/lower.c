@@ -69,8 +69,36 @@ static bool is_in_border(const Buffer *b, int axis, Interval range,
            range.max < b->dims[axis] + b->layout.hi[axis];
 }
 
+/* What is known of a padded read from the definition: how far behind the end
+ * of each dimension it gets, with elements that mean something. */
+typedef struct Reach {
+    bool known[MAX_RANK];
+    int64_t excess[MAX_RANK];
+} Reach;
+
+static Reach reach_of(Lower *lw, const Instance *in, const Expr *read)
+{
+    Reach r = {0};
+    for (int i = 0; in && i < read->count; i++)
+        r.known[i] =
+            read->buffer->limit[i] &&
+            stage_read_excess(lw->arena, in->st->stage, read, i, &r.excess[i]);
+    return r;
+}
+
+/* Of a dimension with a limit: no element that means something lies behind
+ * what is stored, be it in the border, which starts at the limit; and all are
+ * within the storage. */
+static bool is_never_behind(const Buffer *b, int axis, Interval range,
+                            const Reach *reach, int64_t border)
+{
+    return reach->known[axis] && reach->excess[axis] <= border &&
+           range.known && range.max < b->dims[axis] + b->layout.hi[axis];
+}
+
 static const Expr *lower_read(Lower *lw, const Buffer *b,
-                              const Expr *const *index, const Expr *outside)
+                              const Expr *const *index, const Expr *outside,
+                              const Reach *reach)
 {
     Arena *a = lw->arena;
     const Expr *at[MAX_RANK];
@@ -80,7 +108,9 @@ static const Expr *lower_read(Lower *lw, const Buffer *b,
     TempInstance *t = find_temp(lw, b);
     for (int i = 0; outside && i < b->rank; i++) {
         Interval range = interval_of(&lw->ranges, at[i]);
-        if (!t && !b->limit[i] && is_in_border(b, i, range, outside))
+        bool is_border = !t && is_in_border(b, i, range, outside);
+        if (is_border && (!b->limit[i] || is_never_behind(b, i, range, reach,
+                                                          b->layout.hi[i])))
             continue;
         const Expr *low = expr_binary(a, EX_LE, expr_int(a, 0), at[i]);
         const Expr *extent = b->limit[i] ? lower_limit(lw, b->limit[i])
@@ -88,8 +118,9 @@ static const Expr *lower_read(Lower *lw, const Buffer *b,
         const Expr *high = expr_binary(a, EX_LT, at[i], extent);
         inside =
             expr_binary(a, EX_AND, inside, simplify_cond(&lw->ranges, low));
-        inside =
-            expr_binary(a, EX_AND, inside, simplify_cond(&lw->ranges, high));
+        if (!b->limit[i] || !is_never_behind(b, i, range, reach, 0))
+            inside = expr_binary(a, EX_AND, inside,
+                                 simplify_cond(&lw->ranges, high));
     }
     if (inside->kind == EX_INT && !inside->i)
         return outside;
@@ -136,6 +167,7 @@ static const Expr *lower_expr(Lower *lw, const ValueMap *map, PtrMap *memo,
         return known;
     const Expr *result = x;
     const Expr *arg[MAX_RANK];
+    Reach reach;
     switch (x->kind) {
     case EX_INT:
     case EX_FLOAT:
@@ -157,9 +189,10 @@ static const Expr *lower_expr(Lower *lw, const ValueMap *map, PtrMap *memo,
     case EX_READ:
         for (int i = 0; i < x->count; i++)
             arg[i] = lower_expr(lw, map, memo, x->arg[i]);
-        result = lower_read(lw, x->buffer, arg,
-                            x->outside ? lower_expr(lw, map, memo, x->outside)
-                                       : NULL);
+        reach = x->outside ? reach_of(lw, map->in, x) : (Reach){0};
+        result = lower_read(
+            lw, x->buffer, arg,
+            x->outside ? lower_expr(lw, map, memo, x->outside) : NULL, &reach);
         break;
     default:
         for (int i = 0; i < x->count; i++)
@@ -202,7 +235,7 @@ static const Expr *own_load(Lower *lw, Instance *in, int k)
     const Expr *index[MAX_RANK];
     for (int i = 0; i < stage->axis_count; i++)
         index[i] = axis_value(lw, in, in->st->roots.data[i]);
-    return lower_read(lw, stage->out[k], index, NULL);
+    return lower_read(lw, stage->out[k], index, NULL, NULL);
 }
 
 static Stmt *store_to(Lower *lw, const Expr *load, const Expr *value)
@@ -538,7 +571,8 @@ static Stmt *reduce_lanes(Lower *lw, Instance *in)
 
 /* Zeroes the part of a buffer where storage place `place` is in its low
  * (or high) border; places before it are inside theirs, so that the parts
- * do not overlap. What belongs to others is left alone. */
+ * do not overlap. The high border of a dimension with a limit starts there.
+ * What belongs to others is left alone. */
 static void zero_border(Lower *lw, const Buffer *b, int place, bool high,
                         Stmt *block)
 {
@@ -550,22 +584,29 @@ static void zero_border(Lower *lw, const Buffer *b, int place, bool high,
         return;
     const Var *vars[MAX_LAYOUT];
     int64_t extents[MAX_LAYOUT];
+    const Expr *limits[MAX_LAYOUT] = {NULL};
     const Expr *offset = expr_int(a, 0);
     for (int i = l->count - 1; i >= 0; i--) {
         int x = l->dim[i].axis;
-        int64_t whole = layout_extent(l, i, b->dims), start = 0;
+        int64_t whole = layout_extent(l, i, b->dims);
+        const Expr *limit = b->limit[x] ? lower_limit(lw, b->limit[x]) : NULL;
+        const Expr *start = expr_int(a, 0);
         extents[i] = whole;
         if (i == place) {
             extents[i] = size;
-            start = high ? whole - size : 0;
+            if (high)
+                start = limit ? expr_add_int(a, limit, l->lo[x])
+                              : expr_int(a, whole - size);
         } else if (i < place) {
             extents[i] = b->dims[x];
-            start = l->lo[x];
+            start = expr_int(a, l->lo[x]);
+            limits[i] = limit;
         }
+        if (extents[i] == 0)
+            return;
         vars[i] = fresh_var(lw, "b");
-        const Expr *at = extents[i] == 1
-                             ? expr_int(a, start)
-                             : expr_add_int(a, expr_var(a, vars[i]), start);
+        const Expr *at =
+            extents[i] == 1 ? start : expr_add(a, expr_var(a, vars[i]), start);
         if (!l->dim[i].factor)
             offset = expr_add_int(a, offset, l->before[x]);
         at = expr_mul_int(a, at, layout_stride(l, i, b->dims));
@@ -574,8 +615,9 @@ static void zero_border(Lower *lw, const Buffer *b, int place, bool high,
     Stmt *s = stmt_store(a, b, offset, expr_const(a, b->dtype, 0));
     for (int i = l->count - 1; i >= 0; i--)
         if (extents[i] > 1)
-            s = stmt_for(a, i == l->count - 1 ? LOOP_VECTOR : LOOP_SERIAL,
-                         vars[i], extents[i], s);
+            s = stmt_for_limited(a,
+                                 i == l->count - 1 ? LOOP_VECTOR : LOOP_SERIAL,
+                                 vars[i], extents[i], limits[i], s);
     vec_push(a, &block->list, s);
 }
 

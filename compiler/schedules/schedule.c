@@ -291,9 +291,28 @@ bool schedule_split_even(Schedule *s, const char *stage, const char *axis,
     return split(s, stage, axis, factor, SPLIT_EVEN);
 }
 
+/* An integer division by what may be 0 where an element means nothing. */
+static bool may_trap(const Expr *x)
+{
+    bool traps = (x->kind == EX_DIV || x->kind == EX_MOD) &&
+                 !dtype_is_float(x->dtype) && x->arg[1]->kind != EX_INT;
+    for (int i = 0; i < x->count && !traps; i++)
+        traps = may_trap(x->arg[i]);
+    return traps;
+}
+
 bool schedule_split_padded(Schedule *s, const char *stage, const char *axis,
                            int64_t factor)
 {
+    for (int i = 0; i < s->stages.count; i++) {
+        const StageState *st = s->stages.data[i];
+        for (int k = 0; k < st->stage->value_count && !st->is_inlined; k++)
+            if (may_trap(st->stage->value[k]))
+                return diag_error(s->diag,
+                                  "schedule of %s: %s divides integers, by 0 "
+                                  "perhaps where elements mean nothing",
+                                  s->def->name, st->stage->name);
+    }
     return split(s, stage, axis, factor, SPLIT_PADDED);
 }
 

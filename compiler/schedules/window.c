@@ -84,10 +84,23 @@ static int64_t choose_window_tile(const Look *look, const Stage *stage,
     return nv;
 }
 
+/* Into tiles of about one size. Where the number of pixels is known at run
+ * time only the last tile is whole, too: a tile of one pixel takes hardly less
+ * time than one of eight. */
+static bool split_pixels(Look *look, const StageState *out, const char *pixel,
+                         int64_t tile)
+{
+    const LoopAxis *axis = look_axis(out, pixel);
+    const char *name = out->stage->name;
+    if (!axis || !axis_is_limited(axis))
+        return schedule_split_even(look->s, name, pixel, tile);
+    int64_t tiles = (axis->extent + tile - 1) / tile;
+    return schedule_split_padded(look->s, name, pixel,
+                                 (axis->extent + tiles - 1) / tiles);
+}
+
 bool template_window(Look *look, bool *fits)
 {
-    if (definition_has_limits(look->s->def))
-        return true;
     if (look->reductions.count != 1 || look->kept.count)
         return true;
     StageState *acc = look->reductions.data[0], *out = look->out;
@@ -98,7 +111,7 @@ bool template_window(Look *look, bool *fits)
         !runs_along(acc, v, a->value[0]))
         return true;
     for (int i = 0; i < a->axis_count; i++)
-        if (a->axis[i].extent != o->axis[i].extent)
+        if (!look_same_extent(&a->axis[i], &o->axis[i]))
             return true;
     *fits = true;
     Schedule *s = look->s;
@@ -116,8 +129,8 @@ bool template_window(Look *look, bool *fits)
     int n = 0;
     const char *pixel = p >= 0 ? o->axis[p].var->name : NULL;
     if (!pack_constants(look, acc, v, a->value[0]) ||
-        !schedule_split(s, o->name, vector, panel) ||
-        (pixel && !schedule_split_even(s, o->name, pixel, tile)))
+        !look_split_tile(look, out, vector, panel) ||
+        (pixel && !split_pixels(look, out, pixel, tile)))
         return false;
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < o->axis_count; i++)
@@ -150,6 +163,10 @@ bool template_window(Look *look, bool *fits)
         return false;
     const char *first = names[0];
     for (int i = 1; i < rows; i++) {
+        /* How many iterations an inner loop has must be a number. */
+        const LoopAxis *next = look_axis(out, names[i]);
+        if (next && axis_is_limited(next) && out->leaves.data[0]->extent > 1)
+            break;
         if (!schedule_fuse(s, o->name, first, names[i]))
             return false;
         first = arena_printf(s->arena, "%s*%s", first, names[i]);

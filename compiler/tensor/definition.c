@@ -7,6 +7,7 @@
 
 #include "tensor/half.h"
 #include "tensor/ptrmap.h"
+#include "tensor/simplify.h"
 #include "tensor/text.h"
 
 Definition *definition_new(Arena *arena, const char *name)
@@ -355,6 +356,28 @@ Buffer *definition_find_buffer(const Definition *def, const char *name)
         if (strcmp(def->buffers.data[i]->name, name) == 0)
             return def->buffers.data[i];
     return NULL;
+}
+
+static void add_last(Arena *arena, const Axis *axis, int count, VarLast *vars)
+{
+    for (int i = 0; i < count; i++) {
+        const Expr *end =
+            axis[i].limit ? axis[i].limit : expr_int(arena, axis[i].extent);
+        vars[i] = (VarLast){axis[i].var, expr_add_int(arena, end, -1)};
+    }
+}
+
+bool stage_read_excess(Arena *arena, const Stage *stage, const Expr *read,
+                       int axis, int64_t *excess)
+{
+    VarLast vars[2 * MAX_RANK];
+    int n = stage->axis_count;
+    const Expr *end = buffer_extent(arena, read->buffer, axis);
+    add_last(arena, stage->axis, n, vars);
+    add_last(arena, stage->reduce, stage->reduce_count, vars + n);
+    const Expr *past =
+        expr_add_int(arena, expr_sub(arena, read->arg[axis], end), 1);
+    return simplify_most(arena, past, vars, n + stage->reduce_count, excess);
 }
 
 bool definition_has_limits(const Definition *def)

@@ -95,6 +95,11 @@ const Reducer *reducer_simple(Arena *arena, const char *name, DType dtype);
 const Expr *buffer_extent(Arena *arena, const Buffer *buffer, int axis);
 Buffer *definition_find_buffer(const Definition *def, const char *name);
 bool definition_has_limits(const Definition *def);
+/* How many elements behind the last one of dimension `axis` a read of `stage`
+ * gets at most, whatever the limits are; negative where it stays before it.
+ * False when that cannot be told. */
+bool stage_read_excess(Arena *arena, const Stage *stage, const Expr *read,
+                       int axis, int64_t *excess);
 /* The stage that writes `buffer`, NULL for inputs. */
 Stage *definition_producer(const Definition *def, const Buffer *buffer);
 /* Arithmetic work of one evaluation: floating multiplies and adds. */

@@ -254,6 +254,55 @@ bool simplify_difference(const Ranges *r, const Expr *x, const Expr *y,
     return true;
 }
 
+static const Expr *find_last(const VarLast *vars, int count, const Expr *atom)
+{
+    for (int i = 0; i < count; i++)
+        if (atom->kind == EX_VAR && vars[i].var == atom->var)
+            return vars[i].last;
+    return NULL;
+}
+
+/* Puts something larger that is simpler in place of a term: of a variable its
+ * last value or 0, of c * (e / c) e, of -c * (e / c) c - 1 - e. Of quotients
+ * that are taken off only where nothing else is left, as they may cancel. */
+static bool enlarge_term(const Ranges *r, const VarLast *vars, int count,
+                         bool takes_all, Linear *l, bool *ok)
+{
+    for (int i = 0; i < l->count; i++) {
+        Term t = l->term[i];
+        const Expr *x = t.atom, *last = find_last(vars, count, x);
+        bool is_quotient = x->kind == EX_DIV && x->arg[1]->kind == EX_INT &&
+                           x->arg[1]->i > 0 && t.factor % x->arg[1]->i == 0 &&
+                           (t.factor > 0 || takes_all);
+        if (!last && !is_quotient)
+            continue;
+        l->term[i] = l->term[--l->count];
+        if (last) {
+            *ok = t.factor < 0 || linearize(r, last, t.factor, l);
+        } else {
+            int64_t c = x->arg[1]->i, by = t.factor / c;
+            l->constant -= by < 0 ? by * (c - 1) : 0;
+            *ok = linearize(r, x->arg[0], by, l);
+        }
+        return true;
+    }
+    return false;
+}
+
+bool simplify_most(Arena *arena, const Expr *x, const VarLast *vars, int count,
+                   int64_t *most)
+{
+    Ranges none = {.arena = arena};
+    Linear l = {0};
+    bool ok = linearize(&none, x, 1, &l);
+    while (ok && (enlarge_term(&none, vars, count, false, &l, &ok) ||
+                  enlarge_term(&none, vars, count, true, &l, &ok)))
+        ;
+    Interval range = linear_interval(&none, &l);
+    *most = range.max;
+    return ok && range.known;
+}
+
 static Interval hull(Interval a, Interval b)
 {
     return (Interval){a.min < b.min ? a.min : b.min,

@@ -31,6 +31,15 @@ Interval interval_of(const Ranges *ranges, const Expr *x);
 const Expr *simplify_index(const Ranges *ranges, const Expr *x);
 /* Decides comparisons and boolean operators where the ranges allow. */
 const Expr *simplify_cond(const Ranges *ranges, const Expr *x);
+/* What a variable is at most, as an expression; at least it is 0. */
+typedef struct VarLast {
+    const Var *var;
+    const Expr *last;
+} VarLast;
+/* A number that `x` never exceeds, whatever the reads in it give; false when
+ * none is found. */
+bool simplify_most(Arena *arena, const Expr *x, const VarLast *vars, int count,
+                   int64_t *most);
 /* y - x when that is a constant. */
 bool simplify_difference(const Ranges *ranges, const Expr *x, const Expr *y,
                          int64_t *difference);

@@ -423,3 +423,19 @@ bool maker_graft(Maker *m, const Graph *from)
             return false;
     return true;
 }
+
+bool random_graph_copy(Graph *to, const Graph *from)
+{
+    Maker m = {.g = to};
+    Tensor **copies = ARENA_ARRAY(to->arena, Tensor *, from->next_id + 1);
+    for (int i = 0; i < from->inputs.count; i++) {
+        const Tensor *t = from->inputs.data[i];
+        copies[t->id] = graph_add_input(to, t->name, t->type);
+    }
+    for (int i = 0; i < from->nodes.count; i++)
+        if (!graft_node(&m, from->nodes.data[i], copies))
+            return false;
+    for (int i = 0; i < from->outputs.count; i++)
+        graph_mark_output(to, copies[from->outputs.data[i]->id]);
+    return true;
+}

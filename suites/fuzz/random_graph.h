@@ -23,6 +23,8 @@ typedef struct RandomGraph {
  * family makes. Unused results are outputs, and some that are used. False when
  * nothing came of the choices. */
 bool random_graph(Graph *g, Choices *c, RandomGraph *about);
+/* The same in an empty graph. */
+bool random_graph_copy(Graph *to, const Graph *from);
 /* Its inputs, where the names of extents have these values. */
 Array **random_inputs(Arena *arena, const Graph *g, const RandomGraph *about,
                       const ExtentValue *names, int count);

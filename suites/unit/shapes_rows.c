@@ -216,6 +216,38 @@ const ShapeRow shapes_rows[] = {
      "  y: f32[1,2,T,4], c: f32[1,2,(P+T),4], d: f32[1,2,(P+T),4] = "
      "Attention a(q, q, q, _, k, v) {is_causal=1}\n"
      "  output y\n  output c\n  output d\n"},
+    {"windows that share a border",
+     "  input x: f32[1<=N<=2,3,4,1<=W<=18]\n"
+     "  const k: f32[1,1,3,3] = {1, -2, 3, -1, 2, 0.5, 1, 2, -3}\n"
+     "  const wd: i64[4] = {16, 3, 3, 3}\n"
+     "  const dd: i64[4] = {16, 1, 3, 3}\n"
+     "  w: f32[16,3,3,3] = Expand w(k, wd)\n"
+     "  d: f32[16,1,3,3] = Expand d(k, dd)\n"
+     "  a: f32[N,16,4,W] = Conv a(x, w) {pads=[1, 1, 1, 1]}\n"
+     "  b: f32[N,16,4,W] = Conv b(a, d) {group=16, pads=[1, 1, 1, 1]}\n"
+     "  e: f32[N,16,2,(((W-1)/2)+1)] = Conv e(a, d) {group=16, pads=[1, 1, "
+     "1, 1], strides=[2, 2]}\n"
+     "  f: f32[N,16,4,W] = Conv f(b, d) {group=16, pads=[2, 2, 2, 2], "
+     "dilations=[2, 2]}\n"
+     "  s: f32[N,16,4,W] = Add s(f, a)\n"
+     "  u: f32[N,16,4,W] = Relu u(s)\n"
+     "  m: f32[N,16,1,1] = GlobalAveragePool m(e)\n"
+     "  output u\n  output m\n"},
+    {"windows of open rows",
+     "  input x: f32[1<=N<=2,16,1<=H<=5,2<=W<=9]\n"
+     "  const k: f32[1,1,3,3] = {1, -2, 3, -1, 2, 0.5, 1, 2, -3}\n"
+     "  const dd: i64[4] = {16, 1, 3, 3}\n"
+     "  d: f32[16,1,3,3] = Expand d(k, dd)\n"
+     "  r: f32[N,16,H,W] = Relu r(x)\n"
+     "  b: f32[N,16,H,W] = Conv b(r, d) {group=16, pads=[1, 1, 1, 1]}\n"
+     "  e: f32[N,16,(((H-1)/3)+1),(((W-2)/3)+1)] = Conv e(b, d) {group=16, "
+     "pads=[1, 1, 1, 0], strides=[3, 3]}\n"
+     "  m: f32[N,16,H,W] = MaxPool m(b) {kernel_shape=[3, 3], "
+     "pads=[1, 1, 1, 1]}\n"
+     "  p: f32[N,16,H,W] = AveragePool p(m) {kernel_shape=[3, 3], "
+     "pads=[1, 1, 1, 1]}\n"
+     "  g: f32[N,16,1,1] = GlobalMaxPool g(p)\n"
+     "  output e\n  output p\n  output g\n"},
     {"the type of another",
      X "  input l: i64[3]\n  y: i64[2,T,4] = CastLike c(x, l)\n"
        "  output y\n"},

@@ -10,11 +10,37 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "ops/op.h"
+#include "suites/fuzz/ways.h"
 #include "suites/random.h"
+#include "suites/unit/found_rows.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { GRAPHS = 60, BYTES = 360 };
+
+static void found_graphs_agree(void **state)
+{
+    (void)state;
+    for (const FoundRow *row = found_rows; row->name; row++)
+        for (int dyadic = 0; dyadic < 2; dyadic++) {
+            Arena *arena = arena_new();
+            Diag *diag = diag_new(arena, row->name);
+            RandomGraph about = {dyadic};
+            Choices choices = {NULL, 0, 0};
+            Job job;
+            Graph *g = graph_parse(
+                arena, diag, ops_builtin(),
+                arena_printf(arena, "graph \"%s\"\n%s", row->name, row->text));
+            if (!g || !ops_infer_graph(g))
+                fail_msg("%s: %s", row->name, diag->errors.data[0]);
+            if (!job_start(&job, arena, g, &about, &choices))
+                fail_msg("%s: the reference refuses it", row->name);
+            if (!job_run_all(&job))
+                fail_msg("%s: is refused", row->name);
+            arena_free(arena);
+        }
+}
 
 /* A difference aborts after it has printed the graph. */
 static bool try_seed(uint64_t seed)
@@ -37,6 +63,7 @@ static void random_graphs_agree(void **state)
 int main(int count, char **args)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(found_graphs_agree),
         cmocka_unit_test(random_graphs_agree),
     };
     if (count < 3)

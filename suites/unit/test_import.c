@@ -465,6 +465,18 @@ static void test_softmax(void **state)
     assert_string_equal(op_name(g->nodes.data[3]->op), "Softmax");
 }
 
+/* An extent of 0 stays one. */
+static void test_empty_softmax(void **state)
+{
+    Builder *b = *state;
+    const int64_t dims[] = {2, 3, 0};
+    b->opset.version = 11;
+    add_input(b, "x", 3, dims);
+    add_node(b, "LogSoftmax", "x", "y");
+    add_output(b, "y");
+    expect_type(import_sound(b), "y", "f32[2,3,0]");
+}
+
 static void test_upsample(void **state)
 {
     Builder *b = *state;
@@ -1170,20 +1182,34 @@ static void test_read_tensor(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_plain),          TEST(test_tensors),
-        TEST(test_upgrade),        TEST(test_old_broadcast),
-        TEST(test_first_versions), TEST(test_softmax),
-        TEST(test_upsample),       TEST(test_outputs),
-        TEST(test_fixed_input),    TEST(test_bound_fixed_input),
-        TEST(test_strings),        TEST(test_string_input),
-        TEST(test_dims),           TEST(test_unsupported),
-        TEST(test_faults),         TEST(test_left_out),
+        TEST(test_plain),
+        TEST(test_tensors),
+        TEST(test_upgrade),
+        TEST(test_old_broadcast),
+        TEST(test_first_versions),
+        TEST(test_softmax),
+        TEST(test_empty_softmax),
+        TEST(test_upsample),
+        TEST(test_outputs),
+        TEST(test_fixed_input),
+        TEST(test_bound_fixed_input),
+        TEST(test_strings),
+        TEST(test_string_input),
+        TEST(test_dims),
+        TEST(test_unsupported),
+        TEST(test_faults),
+        TEST(test_left_out),
         TEST(test_no_result),
-        TEST(test_damaged),        TEST(test_nesting),
-        TEST(test_external),       TEST(test_external_outside),
-        TEST(test_read_tensor),    TEST(test_bad_files),
-        TEST(test_cases),          TEST(test_models),
-        TEST(test_bodies),         TEST(test_scan),
+        TEST(test_damaged),
+        TEST(test_nesting),
+        TEST(test_external),
+        TEST(test_external_outside),
+        TEST(test_read_tensor),
+        TEST(test_bad_files),
+        TEST(test_cases),
+        TEST(test_models),
+        TEST(test_bodies),
+        TEST(test_scan),
         TEST(test_body_faults),
     };
     return cmocka_run_group_tests_name("import", tests, NULL, NULL);
