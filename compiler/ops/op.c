@@ -215,6 +215,10 @@ bool op_infer(Graph *g, Node *node)
     const Op *op = node->op;
     int most_in = op->max_inputs < 0 ? MAX_OP_INPUTS : op->max_inputs;
     int most_out = op->max_outputs < 0 ? MAX_OP_OUTPUTS : op->max_outputs;
+    /* Definitions make what every node of the operator has. */
+    for (int i = 0; i < op->min_outputs && i < node->outputs.count; i++)
+        if (!node->outputs.data[i])
+            graph_restore_output(g, node, i);
     return check_count(&c, "inputs", node->inputs.count, op->min_inputs,
                        most_in) &&
            check_count(&c, "outputs", node->outputs.count, op->min_outputs,
