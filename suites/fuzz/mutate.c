@@ -160,8 +160,8 @@ static bool swap_operand(Maker *m)
         if (t == x || !type_equal(&t->type, &x->type) ||
             (t->producer && place(m->g, t->producer) >= at))
             continue;
-        /* An index has to stay one. */
-        if (is_type(t, INTS))
+        /* An index has to stay one, and a scale positive. */
+        if (is_type(t, INTS) || strstr(op_name(node->op), "Linear"))
             return false;
         graph_set_input(m->g, node, index, t);
         return true;
