@@ -160,9 +160,9 @@ static bool read_input_type(Reader *r, const Onnx__ValueInfoProto *proto,
     *type = (TensorType){.dtype = dtype_of_onnx(tensor->elem_type)};
     if (type->dtype == DT_INVALID)
         return diag_error(diag,
-                          "input %s has the element type number %d, "
-                          "which is not supported",
-                          name, tensor->elem_type);
+                          "input %s has the element type %s, which is not "
+                          "supported",
+                          name, narrow_name(r->in.arena, tensor->elem_type));
     if (!tensor->shape)
         return diag_error(diag,
                           "input %s has no shape; export the model "
@@ -344,6 +344,8 @@ static bool read_attr(Reader *r, const Onnx__NodeProto *node,
     Arena *arena = r->in.arena;
     const char *name = text_of(proto->name);
     Attr attr = {.name = name};
+    if (attrs_find(attrs, name))
+        return attr_fault(r, node, name, "is there twice");
     if (proto->ref_attr_name && *proto->ref_attr_name)
         return attr_fault(r, node, name, "refers to a function's attribute");
     switch (attr_type(proto)) {
@@ -754,7 +756,8 @@ static Graph *read_model(Reader *r)
     ok &= report_missing(r);
     /* Names that were never defined follow from the faults so far. */
     if (!ok || !reader_connect(r) || !reader_outputs(r) ||
-        !graph_sort(r->in.g) || !reader_upgrade(r) || !graph_sort(r->in.g))
+        !graph_sort(r->in.g) || !narrow_check(r->in.g) || !reader_upgrade(r) ||
+        !graph_sort(r->in.g))
         return NULL;
     return r->in.g;
 }

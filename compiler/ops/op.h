@@ -50,6 +50,9 @@ typedef enum OpTrait {
     OP_STRINGS = 1 << 14
 } OpTrait;
 
+/* For an AttrSpec: an integer that must be 0 or 1. */
+#define ATTR_FLAG ((AttrKind)(ATTR_TENSOR + 1))
+
 typedef struct AttrSpec {
     const char *name;
     AttrKind kind;

@@ -292,7 +292,7 @@ static const AttrSpec dequantize_attrs[] = {{"axis", ATTR_INT, false},
 static const AttrSpec quantize_attrs[] = {
     {"axis", ATTR_INT, false},         {"block_size", ATTR_INT, false},
     {"output_dtype", ATTR_INT, false}, {"precision", ATTR_INT, false},
-    {"saturate", ATTR_INT, false},     {0}};
+    {"saturate", ATTR_FLAG, false},    {0}};
 
 static const Op op_dequantize = {.name = "DequantizeLinear",
                                  .domain = "",

@@ -348,15 +348,15 @@ static void program_cumsum(LoopContext *c)
 }
 
 static const AttrSpec reduce_attrs[] = {
-    {"keepdims", ATTR_INT, false},
-    {"noop_with_empty_axes", ATTR_INT, false},
+    {"keepdims", ATTR_FLAG, false},
+    {"noop_with_empty_axes", ATTR_FLAG, false},
     {0}};
 static const AttrSpec arg_attrs[] = {{"axis", ATTR_INT, false},
-                                     {"keepdims", ATTR_INT, false},
-                                     {"select_last_index", ATTR_INT, false},
+                                     {"keepdims", ATTR_FLAG, false},
+                                     {"select_last_index", ATTR_FLAG, false},
                                      {0}};
 static const AttrSpec cumsum_attrs[] = {
-    {"exclusive", ATTR_INT, false}, {"reverse", ATTR_INT, false}, {0}};
+    {"exclusive", ATTR_FLAG, false}, {"reverse", ATTR_FLAG, false}, {0}};
 
 #define ROW(field, op_name, allowed, how, definition, pre, post, mean)        \
     static const ReduceOp row_##field = {                                     \

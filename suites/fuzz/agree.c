@@ -243,11 +243,18 @@ static void move(Run *run, Array *array, uint64_t operand, double floor)
 /* What the standard says nothing of. */
 static bool has_no_meaning(const RefCall *call)
 {
-    static const char *const rows[] = {"DynamicQuantizeLinear", NULL};
     const Array *x = call->in_count ? call->in[0] : NULL;
-    for (int64_t i = 0; x && is_in(rows, call->op) && i < array_count(x); i++)
-        if (!isfinite(array_get(x, i)))
-            return true;
+    if (!strcmp(call->op, "DynamicQuantizeLinear")) {
+        for (int64_t i = 0; i < array_count(x); i++)
+            if (!isfinite(array_get(x, i)))
+                return true;
+    } else if (!strcmp(call->op, "ReverseSequence")) {
+        int64_t most = x->dims[attrs_int(call->attrs, "time_axis", 0)];
+        for (int64_t i = 0; i < array_count(call->in[1]); i++)
+            if (array_get_int(call->in[1], i) < 1 ||
+                array_get_int(call->in[1], i) > most)
+                return true;
+    }
     return false;
 }
 
