@@ -148,6 +148,8 @@ bool ref_dynamic_quantize(RefCall *call);
 bool ref_qlinear_matmul(RefCall *call);
 bool ref_conv_integer(RefCall *call);
 bool ref_qlinear_conv(RefCall *call);
+bool ref_requantize(RefCall *call);
+bool ref_requantize_sum(RefCall *call);
 bool ref_non_zero(RefCall *call);
 bool ref_unique(RefCall *call);
 bool ref_nms(RefCall *call);

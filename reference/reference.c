@@ -180,6 +180,8 @@ const RefOp reference_ops[] = {
     {"", "Unsqueeze", ref_unsqueeze},
     {"", "Where", ref_where},
     {"", "Xor", ref_compare},
+    {"assay", "Requantize", ref_requantize},
+    {"assay", "RequantizeSum", ref_requantize_sum},
     {NULL, NULL, NULL},
 };
 

@@ -12,7 +12,8 @@
 #define TABLE(name, family, following)                                        \
     static const OpTable name = {family, following}
 TABLE(table_qlinear, ops_qlinear, NULL);
-TABLE(table_rotary, ops_rotary, &table_qlinear);
+TABLE(table_requantize, ops_requantize, &table_qlinear);
+TABLE(table_rotary, ops_rotary, &table_requantize);
 TABLE(table_attention, ops_attention, &table_rotary);
 TABLE(table_deform, ops_deform, &table_attention);
 TABLE(table_sample, ops_sample, &table_deform);
