@@ -77,6 +77,7 @@ bool ref_hardmax(RefCall *call);
 bool ref_reverse_sequence(RefCall *call);
 bool ref_compress(RefCall *call);
 bool ref_center_crop_pad(RefCall *call);
+bool ref_swiglu(RefCall *call);
 bool ref_unary(RefCall *call);
 bool ref_binary(RefCall *call);
 bool ref_compare(RefCall *call);

@@ -12,7 +12,7 @@
 #include "import/reader.h"
 #include "ops/op.h"
 
-enum { OLDEST_IR = 3, NEWEST_IR = 13, OLDEST_OPSET = 1, NEWEST_OPSET = 25 };
+enum { OLDEST_IR = 3, NEWEST_IR = 14, OLDEST_OPSET = 1, NEWEST_OPSET = 28 };
 
 bool is_onnx_domain(const char *domain)
 {

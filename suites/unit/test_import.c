@@ -1004,7 +1004,7 @@ typedef struct BadFile {
 } BadFile;
 
 static const BadFile bad_files[] = {
-    {"bad_ir", false, {"99", "3 to 13"}},
+    {"bad_ir", false, {"99", "3 to 14"}},
     {"collide_names", true, {0}},
     {"conv_dil_len", false, {"Conv (output y)", "dilations"}},
     {"conv_group0", false, {"Conv (output y)", "group"}},
