@@ -109,6 +109,14 @@ Node *graph_add_node(Graph *g, const char *op_text, const char *name,
     return node;
 }
 
+void graph_restore_output(Graph *g, Node *node, int index)
+{
+    Tensor *tensor = new_tensor(
+        g, arena_printf(g->arena, "%s.%d", node->name, index), false);
+    tensor->producer = node;
+    node->outputs.data[index] = tensor;
+}
+
 void graph_mark_output(Graph *g, Tensor *tensor)
 {
     if (tensor->is_output)
@@ -215,18 +223,25 @@ void graph_add_symbols(Graph *g, const TensorType *type)
         add_symbols(g, type->dims[k]);
 }
 
+static void add_result_symbols(Graph *g, const Graph *from)
+{
+    for (int i = 0; i < from->nodes.count; i++) {
+        const Node *node = from->nodes.data[i];
+        for (int k = 0; k < node->bodies.count; k++)
+            add_result_symbols(g, node->bodies.data[k]);
+        for (int k = 0; k < node->outputs.count; k++)
+            if (node->outputs.data[k])
+                graph_add_symbols(g, &node->outputs.data[k]->type);
+    }
+}
+
 void graph_find_symbols(Graph *g)
 {
     g->symbols.count = 0;
     for (int i = 0; i < g->inputs.count; i++)
         graph_add_symbols(g, &g->inputs.data[i]->type);
     g->input_symbols = g->symbols.count;
-    for (int i = 0; i < g->nodes.count; i++) {
-        const Node *node = g->nodes.data[i];
-        for (int k = 0; k < node->outputs.count; k++)
-            if (node->outputs.data[k])
-                graph_add_symbols(g, &node->outputs.data[k]->type);
-    }
+    add_result_symbols(g, g);
 }
 
 /* An extent with a bound is not static: what runs may be smaller. */
