@@ -215,6 +215,15 @@ void graph_add_symbols(Graph *g, const TensorType *type)
         add_symbols(g, type->dims[k]);
 }
 
+/* Of its type, and those that its elements are. */
+static void add_tensor(Graph *g, const Tensor *t)
+{
+    int64_t count = t->symbols ? type_count(&t->type) : 0;
+    graph_add_symbols(g, &t->type);
+    for (int64_t i = 0; i < count; i++)
+        add_symbols(g, t->symbols[i]);
+}
+
 void graph_find_symbols(Graph *g)
 {
     g->symbols.count = 0;
@@ -225,7 +234,7 @@ void graph_find_symbols(Graph *g)
         const Node *node = g->nodes.data[i];
         for (int k = 0; k < node->outputs.count; k++)
             if (node->outputs.data[k])
-                graph_add_symbols(g, &node->outputs.data[k]->type);
+                add_tensor(g, node->outputs.data[k]);
     }
 }
 

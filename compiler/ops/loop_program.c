@@ -209,10 +209,19 @@ static void add_extents(LoopContext *c)
     c->extents = b;
 }
 
+/* Results are named dimensions. */
+static bool has_symbols(const Node *node)
+{
+    for (int i = 0; i < node->outputs.count; i++)
+        if (node->outputs.data[i] && node->outputs.data[i]->symbols)
+            return true;
+    return false;
+}
+
 Kernel *op_program(Arena *arena, const Node *node, const Graph *graph)
 {
     LoopContext c = {.arena = arena, .node = node, .graph = graph};
-    bool is_open = !node_is_static(node);
+    bool is_open = !node_is_static(node) || has_symbols(node);
     double bytes = 0;
 
     if (!node->op->program ||

@@ -46,7 +46,8 @@ TABLE(table_conv, ops_conv, &table_pool);
 TABLE(table_compare, ops_compare, &table_conv);
 TABLE(table_binary, ops_binary, &table_compare);
 TABLE(table_activation, ops_activation, &table_binary);
-TABLE(table_unary, ops_unary, &table_activation);
+TABLE(table_bounded, ops_bounded, &table_activation);
+TABLE(table_unary, ops_unary, &table_bounded);
 
 const OpTable *ops_builtin(void)
 {

@@ -101,8 +101,16 @@ int infer_extents(InferContext *c, int index, const char *what, int most,
                   Extent *list)
 {
     const Tensor *input = c->node->inputs.data[index];
-    if (!input->symbols && !infer_constant(c, index, what))
+    if (!input->symbols && !input->value) {
+        c->node->inputs.data[index]->is_wanted = true;
+        infer_error(c,
+                    "its operand %s (tensor %s) is computed at run time; say "
+                    "what its elements may be with --dim %s=LOW..HIGH, give "
+                    "the input it comes from with --bind NAME=FILE, or store "
+                    "it as an initializer",
+                    what, input->name, input->name);
         return -1;
+    }
     int64_t count = type_count(&input->type);
     if (input->type.rank > 1 || count > most ||
         dtype_is_float(input->type.dtype)) {
