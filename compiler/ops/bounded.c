@@ -225,19 +225,32 @@ static Node *make_bounded(Graph *g, Node *user, const struct Row *row,
     return node;
 }
 
-/* The node that cuts the same numbers to the same bounds, or NULL. */
-static Node *find_bounded(const Node *made)
+static const struct Row *find_row(const Node *node, int operand)
 {
-    const Tensor *t = made->inputs.data[0];
-    for (int i = 0; i < t->users.count; i++) {
-        Node *other = t->users.data[i];
-        if (other != made && other->op == made->op &&
-            other->inputs.count == made->inputs.count &&
-            made->inputs.count == 1 &&
-            attrs_equal(&other->attrs, &made->attrs))
-            return other;
-    }
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].operand == operand && !*op_domain(node->op) &&
+            !strcmp(rows[i].op, node->op->name))
+            return &rows[i];
     return NULL;
+}
+
+/* What comes behind sees the numbers, too, through whatever it computes of
+ * them; shapes and places of their own meaning take them as they are. */
+static void hand_on(Graph *g, const Node *bounded, const Tensor *t)
+{
+    bool is_behind = false;
+    for (int i = 0; i < g->nodes.count; i++) {
+        Node *user = g->nodes.data[i];
+        is_behind |= user == bounded;
+        if (!is_behind || user == bounded)
+            continue;
+        for (int k = 0; k < user->inputs.count; k++) {
+            const struct Row *row = find_row(user, k);
+            if (user->inputs.data[k] == t &&
+                (!row || row->meaning == IS_NUMBER))
+                graph_set_input(g, user, k, bounded->outputs.data[0]);
+        }
+    }
 }
 
 static bool bound_operand(Graph *g, Node *node, const struct Row *row)
@@ -266,15 +279,12 @@ static bool bound_operand(Graph *g, Node *node, const struct Row *row)
         upper[i] = x->dims[axis].value;
     }
     Node *bounded = make_bounded(g, node, row, lower, upper, axes, (int)count);
-    Node *same = find_bounded(bounded);
-    if (same) {
-        graph_remove_node(g, bounded);
-        bounded = same;
-    } else if (!op_infer(g, bounded)) {
+    if (!op_infer(g, bounded))
         return false;
-    }
     t->is_wanted = false;
     graph_set_input(g, node, row->operand, bounded->outputs.data[0]);
+    if (row->meaning == IS_NUMBER)
+        hand_on(g, bounded, t);
     return true;
 }
 
@@ -288,9 +298,10 @@ bool operand_is_bounded(const Node *node, int index)
 bool ops_bound_operands(Graph *g, Node *node)
 {
     bool changed = false;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (!*op_domain(node->op) && !strcmp(rows[i].op, node->op->name))
-            changed |= bound_operand(g, node, &rows[i]);
+    for (int i = 0; i < node->inputs.count; i++) {
+        const struct Row *row = find_row(node, i);
+        changed = (row && bound_operand(g, node, row)) || changed;
+    }
     return changed;
 }
 

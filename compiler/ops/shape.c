@@ -552,7 +552,8 @@ static bool infer_range(InferContext *c)
     static const char *const names[] = {"start", "limit", "delta"};
     const Array *value[3];
     for (int i = 0; i < 3; i++)
-        if (c->node->inputs.data[i]->symbols)
+        if (!c->node->inputs.data[i]->value &&
+            !dtype_is_float(infer_input(c, i)->dtype))
             return infer_open_range(c);
     for (int i = 0; i < 3; i++) {
         value[i] = infer_constant(c, i, names[i]);

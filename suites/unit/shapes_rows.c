@@ -248,6 +248,69 @@ const ShapeRow shapes_rows[] = {
      "pads=[1, 1, 1, 1]}\n"
      "  g: f32[N,16,1,1] = GlobalMaxPool g(p)\n"
      "  output e\n  output p\n  output g\n"},
+    {"the best of it",
+     "  input x: f32[2,3<=T<=9,4]\n  const k: i64[1] = {3}\n"
+     "  v: f32[2,3,4], i: i64[2,3,4] = TopK a(x, k) {axis=1}\n"
+     "  w: f32[2,T,3], _ = TopK b(x, k) {largest=0}\n"
+     "  _, j: i64[2,T,3] = TopK d(x, k)\n"
+     "  output v\n  output i\n  output w\n  output j\n"},
+    {"parts of it",
+     X "  const s: i64[2] = {1, 3}\n"
+       "  a: f32[2,((T+1)/2),4], b: f32[2,min(((T+1)/2),(T-((T+1)/2))),4] = "
+       "Split a(x) {axis=1, num_outputs=2}\n"
+       "  c: f32[2,T,1], d: f32[2,T,3] = Split b(x, s) {axis=2}\n"
+       "  r: f32[2,T,3] = Relu r(d)\n"
+       "  output a\n  output b\n  output c\n  output r\n"},
+    {"sequences of open length",
+     "  input x: f32[1<=T<=5,1<=N<=3,4]\n  input l: i32[1<=N<=3]\n"
+     "  const k: f32[1,1] = {0.25}\n  const wd: i64[3] = {1, 32, 4}\n"
+     "  const rd: i64[3] = {1, 32, 8}\n"
+     "  const gw: i64[3] = {2, 24, 4}\n  const gr: i64[3] = {2, 24, 8}\n"
+     "  w: f32[1,32,4] = Expand w(k, wd)\n"
+     "  q: f32[1,32,8] = Expand q(k, rd)\n"
+     "  g: f32[2,24,4] = Expand g(k, gw)\n"
+     "  p: f32[2,24,8] = Expand p(k, gr)\n"
+     "  y: f32[T,1,N,8], h: f32[1,N,8], c: f32[1,N,8] = LSTM lstm(x, w, q, _, "
+     "l) {hidden_size=8}\n"
+     "  z: f32[T,2,N,8], _ = GRU gru(x, g, p) {hidden_size=8, "
+     "direction=\"bidirectional\"}\n"
+     "  output y\n  output h\n  output c\n  output z\n"},
+    {"one cell at a time",
+     "  input x: f32[1<=N<=3,1<=T<=4,2]\n  input h: f32[1<=N<=3,1,3]\n"
+     "  input w: f32[1,3,2]\n  input r: f32[1,3,3]\n"
+     "  y: f32[N,T,1,3], s: f32[N,1,3] = RNN rnn(x, w, r, _, _, h) {"
+     "hidden_size=3, layout=1, direction=\"reverse\"}\n"
+     "  output y\n  output s\n"},
+    {"as many as the data say",
+     "  declare 1<=k<=7\n"
+     "  input x: f32[2,8,3]\n  input n: i64[1<=T<=6]\n"
+     "  const z: i64[1] = {0}\n  const six: i64[] = {6}\n"
+     "  const one: i64[] = {1}\n  const o: i64[1] = {1}\n"
+     "  m: i64[1] = ReduceSum m(n, z)\n  t: i64[1] = Mod t(m, six)\n"
+     "  k: i64[1] = Add k(t, one)\n"
+     "  v: f32[2,\"k[0]\"<=7,3], i: i64[2,\"k[0]\"<=7,3] = TopK a(x, k) "
+     "{axis=1}\n"
+     "  c: f32[2,\"cut.ends[0]\"<=8,3] = Slice cut(x, z, k, o)\n"
+     "  f: f32[\"k[0]\"<=7] = ConstantOfShape f(k)\n"
+     "  s: i64[] = Squeeze s(k, z)\n"
+     "  r: i64[\"k[0]\"<=7] = Range r(one, s, one)\n"
+     "  b: f32[\"k[0]\"<=7] = Cos b(f)\n"
+     "  output v\n  output i\n  output c\n  output r\n  output b\n"},
+    {"a shape of the data",
+     "  declare s<=12\n  declare \"s[0]\"<=2\n"
+     "  declare e<=9\n  declare \"e[0]\"<=2\n"
+     "  input x: f32[12]\n  input y: f32[1,3]\n  input n: i64[1<=T<=6]\n"
+     "  const z: i64[1] = {0}\n  const two: i64[] = {2}\n"
+     "  const one: i64[] = {1}\n  const rest: i64[1] = {-1}\n"
+     "  const three: i64[1] = {3}\n"
+     "  m: i64[1] = ReduceSum m(n, z)\n  t: i64[1] = Mod t(m, two)\n"
+     "  k: i64[1] = Add k(t, one)\n"
+     "  s: i64[2] = Concat s(k, rest) {axis=0}\n"
+     "  a: f32[\"a[0]\"<=2,\"a[1]\"<=12] = Reshape a(x, s)\n"
+     "  e: i64[2] = Concat e(k, three) {axis=0}\n"
+     "  b: f32[\"e[0]\"<=2,3] = Expand b(y, e)\n"
+     "  c: f32[\"e[0]\"<=2,9] = Tile c(y, e)\n"
+     "  output a\n  output b\n  output c\n"},
     {"the type of another",
      X "  input l: i64[3]\n  y: i64[2,T,4] = CastLike c(x, l)\n"
        "  output y\n"},

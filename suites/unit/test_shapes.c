@@ -378,10 +378,15 @@ static void test_refusals(void **state)
 {
     (void)state;
     /* All nodes of a kind in one message. */
-    refused(X "  const k: i64[1] = {1}\n"
-              "  y: f32[2,T,1], _ = TopK first(x, k)\n"
-              "  z: f32[2,T,1], _ = TopK second(y, k)\n  output z\n",
-            "TopK \"second\"");
+    refused("  input x: f32[1<=N<=2,1,2,2]\n  input i: i64[1<=N<=2,1,2,2]\n"
+            "  y: f32[N,1,4,4] = MaxUnpool first(x, i) {kernel_shape=[2, 2], "
+            "strides=[2, 2]}\n"
+            "  z: f32[N,1,4,4] = MaxUnpool second(x, i) {kernel_shape=[2, 2], "
+            "strides=[2, 2]}\n  output y\n  output z\n",
+            "MaxUnpool \"second\"");
+    refused(X "  input s: i64[3]\n  y: f32[2,4] = Reshape r(x, s)\n"
+              "  output y\n",
+            "--dim s=LOW..HIGH");
     refused(X "  input z: f32[1<=S<=9,4]\n"
               "  y: f32[2,T,4] = Add sum(x, z)\n  output y\n",
             "the extents T and S are not known to be equal");
