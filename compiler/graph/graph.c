@@ -224,18 +224,25 @@ static void add_tensor(Graph *g, const Tensor *t)
         add_symbols(g, t->symbols[i]);
 }
 
+static void add_nodes(Graph *g, const Graph *of)
+{
+    for (int i = 0; i < of->nodes.count; i++) {
+        const Node *node = of->nodes.data[i];
+        for (int k = 0; k < node->outputs.count; k++)
+            if (node->outputs.data[k])
+                add_tensor(g, node->outputs.data[k]);
+        for (int k = 0; k < node->bodies.count; k++)
+            add_nodes(g, node->bodies.data[k]);
+    }
+}
+
 void graph_find_symbols(Graph *g)
 {
     g->symbols.count = 0;
     for (int i = 0; i < g->inputs.count; i++)
         graph_add_symbols(g, &g->inputs.data[i]->type);
     g->input_symbols = g->symbols.count;
-    for (int i = 0; i < g->nodes.count; i++) {
-        const Node *node = g->nodes.data[i];
-        for (int k = 0; k < node->outputs.count; k++)
-            if (node->outputs.data[k])
-                add_tensor(g, node->outputs.data[k]);
-    }
+    add_nodes(g, g);
 }
 
 /* An extent with a bound is not static: what runs may be smaller. */

@@ -266,6 +266,7 @@ static bool bound_operand(Graph *g, Node *node, const struct Row *row)
     if (count < 1 || count > MAX_ELEMENTS)
         return false;
     const TensorType *x = &node->inputs.data[0]->type;
+    bool is_declared = true;
     for (int64_t i = 0; i < count; i++) {
         int axis = row->within_axis ? axis_of(node, row, i, x->rank) : -1;
         axes[i] = axis < 0 ? 0 : axis;
@@ -275,13 +276,15 @@ static bool bound_operand(Graph *g, Node *node, const struct Row *row)
             continue;
         if (axis < 0 || x->dims[axis].value < 0)
             return false;
+        is_declared = false;
         lower[i] = 0;
         upper[i] = x->dims[axis].value;
     }
     Node *bounded = make_bounded(g, node, row, lower, upper, axes, (int)count);
     if (!op_infer(g, bounded))
         return false;
-    t->is_wanted = false;
+    /* Where nobody said so, its value would be welcome still. */
+    t->is_wanted = !is_declared;
     graph_set_input(g, node, row->operand, bounded->outputs.data[0]);
     if (row->meaning == IS_NUMBER)
         hand_on(g, bounded, t);
