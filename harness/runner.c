@@ -188,6 +188,11 @@ void runner_dims(const Runner *r, const ArtifactValue *v, int64_t *dims)
     artifact_extents(r->info, r->dims, v->rank, v->dims, v->extents, dims);
 }
 
+static bool is_computed(const ArtifactInfo *info)
+{
+    return info->input_dims < info->dim_count;
+}
+
 bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
                        uint64_t seed)
 {
@@ -204,7 +209,7 @@ bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
         return false;
     if (!r->chunks)
         r->chunks = 1;
-    if (r->chunks > 1 && info->input_dims < info->dim_count) {
+    if (r->chunks > 1 && is_computed(info)) {
         str_add(r->error, "how large outputs are depends on the data: give "
                           "one batch at a time\n");
         return false;
@@ -231,6 +236,10 @@ bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
         const ArtifactValue *v = &info->outputs[i];
         int64_t dims[MAX_RANK];
         runner_dims(r, v, dims);
+        /* Room for whatever the run computes: fewer of one dimension may be
+         * more of another. */
+        if (is_computed(info))
+            memcpy(dims, v->dims, sizeof dims);
         if (r->chunks > 1 && v->rank == 0) {
             str_addf(r->error, "output \"%s\" is a scalar: one batch only\n",
                      v->name);
@@ -246,11 +255,6 @@ bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
 }
 
 /* ---- running ---------------------------------------------------------- */
-
-static bool is_computed(const ArtifactInfo *info)
-{
-    return info->input_dims < info->dim_count;
-}
 
 /* Bytes of one of the runs that an array is for. */
 static int64_t chunk_bytes(const Runner *r, const Array *array)

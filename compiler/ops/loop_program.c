@@ -212,9 +212,13 @@ static void add_extents(LoopContext *c)
 /* Results are named dimensions. */
 static bool has_symbols(const Node *node)
 {
-    for (int i = 0; i < node->outputs.count; i++)
-        if (node->outputs.data[i] && node->outputs.data[i]->symbols)
-            return true;
+    for (int i = 0; i < node->outputs.count; i++) {
+        const Tensor *t = node->outputs.data[i];
+        int64_t count = t && t->symbols ? type_count(&t->type) : 0;
+        for (int64_t k = 0; k < count; k++)
+            if (!extent_is_const(t->symbols[k]))
+                return true;
+    }
     return false;
 }
 
