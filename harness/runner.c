@@ -224,6 +224,7 @@ bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
         if (!r->inputs[i])
             return false;
         inputs_fill(r->inputs[i], seed, i, NULL);
+        inputs_bound(r->inputs[i], v->name, info->dims, info->dim_count);
         if (r->chunks > 1) {
             str_addf(r->error,
                      "input \"%s\": give a file for each input "
@@ -280,6 +281,15 @@ void runner_run(Runner *r)
 {
     for (int64_t chunk = 0; chunk < r->chunks; chunk++)
         run_chunk(r, chunk);
+}
+
+bool runner_outcome(Runner *r)
+{
+    AssayError error;
+    if (artifact_outcome(r->artifact, &error) == ASSAY_OK)
+        return true;
+    str_addf(r->error, "%s\n", error.text);
+    return false;
 }
 
 void runner_run_first(void *runner)
@@ -404,7 +414,9 @@ static void tap_step(void *user, int32_t step, int32_t is_end)
             continue;
         Arena *arena = arena_new();
         int64_t dims[MAX_RANK];
-        artifact_extents(r->info, r->dims, t->rank, t->dims, t->extents, dims);
+        ArtifactValue v = {.rank = t->rank, .extents = t->extents};
+        memcpy(v.dims, t->dims, sizeof v.dims);
+        artifact_dims(r->artifact, &v, dims);
         Array *array = array_try_new(arena, t->dtype, t->rank, dims);
         if (!array) {
             str_addf(r->error, "no memory to write tensor \"%s\"\n", t->name);

@@ -103,21 +103,29 @@ static const Expr *element(LoopContext *c, int64_t i)
                      loop_load(c, c->in[0], expr_int(c->arena, i)));
 }
 
+/* How many elements the data have. */
+static const Expr *elements(LoopContext *c)
+{
+    const TensorType *x = &c->node->inputs.data[1]->type;
+    const Expr *total = expr_int(c->arena, 1);
+    for (int i = 0; i < x->rank; i++)
+        total = expr_mul(c->arena, total, loop_extent(c, x->dims[i]));
+    return total;
+}
+
 /* Elements of the data over those of the other extents, for -1. */
 static const Expr *rest_of_shape(LoopContext *c, int64_t count)
 {
     Arena *a = c->arena;
     const TensorType *x = &c->node->inputs.data[1]->type;
-    const Expr *total = expr_int(a, 1), *others = total, *one = total;
-    for (int i = 0; i < x->rank; i++)
-        total = expr_mul(a, total, loop_extent(c, x->dims[i]));
+    const Expr *one = expr_int(a, 1), *others = one;
     for (int64_t i = 0; i < count; i++) {
         const Expr *v = element(c, i);
         const Expr *same = i < x->rank ? loop_extent(c, x->dims[i]) : one;
         v = expr_select(a, expr_binary(a, EX_EQ, v, expr_int(a, 0)), same, v);
         others = expr_mul(a, others, expr_max(a, v, one));
     }
-    return expr_div(a, total, others);
+    return expr_div(a, elements(c), others);
 }
 
 static const Expr *shape_element(LoopContext *c, int64_t i, const Expr *rest)
@@ -138,7 +146,7 @@ static const Expr *place_element(LoopContext *c, int64_t i)
     const Expr *v = element(c, i), *zero = expr_int(a, 0);
     const Expr *end = loop_extent(c, x->dims[listed(c->node, "axes", i)]);
     v = expr_select(a, expr_binary(a, EX_LT, v, zero), expr_add(a, v, end), v);
-    return expr_min(a, v, end);
+    return expr_min(a, expr_max(a, v, zero), end);
 }
 
 static void program_bounded(LoopContext *c)
@@ -148,16 +156,28 @@ static void program_bounded(LoopContext *c)
     int meaning = (int)attrs_int(&c->node->attrs, "meaning", IS_NUMBER);
     const Expr *rest =
         meaning == IS_SHAPE ? rest_of_shape(c, count) : expr_int(a, 0);
+    const Expr *all = expr_int(a, 1);
     for (int64_t i = 0; i < count; i++) {
         const Expr *v = meaning == IS_SHAPE   ? shape_element(c, i, rest)
                         : meaning == IS_PLACE ? place_element(c, i)
                                               : element(c, i);
-        v = expr_min(a,
-                     expr_max(a, v, expr_int(a, listed(c->node, "lower", i))),
-                     expr_int(a, listed(c->node, "upper", i)));
+        const Expr *lower = expr_int(a, listed(c->node, "lower", i));
+        const Expr *upper = expr_int(a, listed(c->node, "upper", i));
+        Extent name = bounded_element(a, c->node, i);
+        loop_if(c, expr_binary(a, EX_OR, expr_binary(a, EX_LT, v, lower),
+                               expr_binary(a, EX_LT, upper, v)));
+        loop_refuse_extent(c, name);
+        loop_end(c);
+        v = expr_min(a, expr_max(a, v, lower), upper);
         loop_store(c, c->out[0], expr_int(a, i), v);
-        loop_set_extent(c, bounded_element(a, c->node, i), v);
+        loop_set_extent(c, name, v);
+        all = expr_mul(a, all, v);
     }
+    if (meaning != IS_SHAPE)
+        return;
+    loop_if(c, expr_binary(a, EX_NE, all, elements(c)));
+    loop_refuse_extent(c, bounded_element(a, c->node, 0));
+    loop_end(c);
 }
 
 /* ---- taking an operand's place ---------------------------------------- */

@@ -94,6 +94,14 @@ void loop_set_extent(LoopContext *c, Extent name, const Expr *value)
     loop_store(c, c->extents, expr_int(c->arena, place), value);
 }
 
+void loop_refuse_extent(LoopContext *c, Extent name)
+{
+    int place =
+        extent_is_const(name) ? 0 : graph_symbol(c->graph, name.expr->name);
+    loop_store(c, c->extents, expr_int(c->arena, c->extents->dims[0] - 1),
+               expr_int(c->arena, place + 1));
+}
+
 void loop_if(LoopContext *c, const Expr *cond)
 {
     Stmt *body = stmt_block(c->arena);
@@ -202,7 +210,7 @@ static void add_extents(LoopContext *c)
     b->role = BUF_OUTPUT;
     b->dtype = DT_I64;
     b->rank = 1;
-    b->dims[0] = c->graph->symbols.count;
+    b->dims[0] = c->graph->symbols.count + 1;
     b->layout = layout_row_major(1);
     b->is_extents = true;
     vec_push(c->arena, &c->kernel->params, b);

@@ -160,7 +160,7 @@ static const Expr *extent_expr(const DefineContext *c, Extent extent,
 
 Buffer *define_extents_buffer(Definition *def, const Graph *graph)
 {
-    int64_t count = graph->symbols.count;
+    int64_t count = graph->symbols.count + 1;
     Buffer *b =
         definition_add_buffer(def, "ext", BUF_INPUT, DT_I64, 1, &count);
     b->is_extents = true;

@@ -133,7 +133,7 @@ static void add_count(Builder *b, const Group *group, Extent name, int counter)
 {
     int place = graph_symbol(b->g, name.expr->name);
     const Kernel *k =
-        count_kernel(b->arena, place, b->g->symbols.count, counter < 0);
+        count_kernel(b->arena, place, b->g->symbols.count + 1, counter < 0);
     ProgramStep step = {.kernel = program_add_kernel(b, k, false),
                         .arg_count = k->params.count,
                         .group = group};
