@@ -156,8 +156,8 @@ static bool split_sizes(InferContext *c, Extent length, Extent *sizes)
     if (node_has_input(c->node, 1)) {
         int listed = infer_extents(c, 1, "split", MAX_OP_OUTPUTS, sizes);
         if (listed >= 0 && listed != count)
-            return infer_error(c, "split has %d sizes for %d parts", listed,
-                               count);
+            return infer_error(c, "split must be %d sizes, it has %d", count,
+                               listed);
         return listed >= 0;
     }
     Extent parts = extent_const(count);

@@ -1,11 +1,12 @@
 /* Resize: nearest, linear and cubic interpolation with ONNX's coordinate
  * modes.
  *
- * Scales and sizes are constants, so where each output place comes from is
- * known when the definition is made. Nearest places are found in double
+ * Of axes whose extents are numbers it is known where each output place comes
+ * from when the definition is made. Nearest places are found in double
  * arithmetic, as the standard's reference does, and then written as
  * floor((o * p + q) / r) in integers where such numbers exist: cheap, and
- * friendly to fusion and vectors. */
+ * friendly to fusion and vectors. Of other axes kernels do the same
+ * arithmetic. */
 #include <math.h>
 #include <string.h>
 
@@ -39,6 +40,8 @@ typedef struct ResizeAxis {
     int64_t in, out;
     double scale, alpha, beta;
     bool changes; /* false: the identity */
+    /* Where an extent is known at run time only; NULL: they are numbers. */
+    const Expr *length, *open_alpha, *open_beta;
 } ResizeAxis;
 
 static int find_name(const char *const *names, int count, const char *name)
@@ -150,7 +153,7 @@ static ResizeAxis resize_axis(const Node *node, int rank, const int64_t *in,
                               int axis)
 {
     int count, entry = resize_entry(node, rank, axis);
-    ResizeAxis r = {in[axis], in[axis], 1, 1, 0, false};
+    ResizeAxis r = {.in = in[axis], .out = in[axis], .scale = 1, .alpha = 1};
     const Array *scales = operand(node, 2), *sizes = operand(node, 3);
     if (entry < 0)
         return r;
@@ -169,6 +172,124 @@ static ResizeAxis resize_axis(const Node *node, int rank, const int64_t *in,
     }
     set_coordinates(node, &r, entry, count);
     r.changes = r.in != r.out || r.alpha != 1 || r.beta != 0;
+    return r;
+}
+
+/* ---- axes of open extents */
+
+/* Element `entry` of the sizes; false where there are scales instead. */
+static bool open_size(const Node *node, int entry, Extent *size)
+{
+    const Tensor *t = node_has_input(node, 3) ? node->inputs.data[3] : NULL;
+    if (!t || (!t->symbols && !operand(node, 3)))
+        return false;
+    *size = extent_operand(node, 3, entry);
+    return true;
+}
+
+/* A scale as p / 2^k: then the result's extent is that of the data times p,
+ * over 2^k, without rounding. */
+static bool scaled_extent(Arena *arena, Extent in, double scale, Extent *out)
+{
+    enum { MOST = 1 << 10 };
+    int64_t over = 1;
+    while (over < MOST && scale * (double)over != floor(scale * (double)over))
+        over *= 2;
+    *out = extent_div(
+        arena,
+        extent_mul(arena, in, extent_const((int64_t)(scale * (double)over))),
+        extent_const(over));
+    return scale * (double)over == floor(scale * (double)over);
+}
+
+/* The extent that an open axis gets; or an error. */
+static bool infer_open_axis(InferContext *c, int axis, int entry, Extent *out)
+{
+    const Attrs *attrs = &c->node->attrs;
+    Extent in = infer_input(c, 0)->dims[axis];
+    const Array *scales = operand(c->node, 2);
+    CoordMode mode = coord_mode(c->node);
+    if (attrs_string(attrs, "mode", "nearest")[0] == 'c' ||
+        attrs_int(attrs, "antialias", 0) || mode == COORD_CROP ||
+        mode == COORD_SYMMETRIC ||
+        strcmp(attrs_string(attrs, "keep_aspect_ratio_policy", "stretch"),
+               "stretch"))
+        return infer_error(c,
+                           "the extent of resized axis %d must be a number "
+                           "for cubic and antialiased filters, crops, "
+                           "half_pixel_symmetric and "
+                           "keep_aspect_ratio_policy; fix it with --dim "
+                           "NAME=VALUE",
+                           axis);
+    if (open_size(c->node, entry, out))
+        return true;
+    return scaled_extent(c->graph->arena, in, array_get(scales, entry), out) ||
+           infer_error(c,
+                       "axis %d of an extent that is no number cannot be "
+                       "resized by %g, only by whole numbers and such over a "
+                       "power of two",
+                       axis, array_get(scales, entry));
+}
+
+/* The formulas of set_coordinates, step by step, for kernels. */
+static void set_open_coordinates(DefineContext *c, ResizeAxis *r, int axis,
+                                 int entry)
+{
+    Arena *a = c->def->arena;
+    const Array *scales = operand(c->node, 2);
+    const Expr *one = expr_const(a, DT_F64, 1), *zero, *half;
+    zero = expr_const(a, DT_F64, 0);
+    half = expr_const(a, DT_F64, 0.5);
+    r->length = define_extent(c, c->node->inputs.data[0]->type.dims[axis]);
+    const Expr *in = expr_cast(a, DT_F64, r->length);
+    const Expr *out =
+        expr_cast(a, DT_F64,
+                  define_extent(c, c->node->outputs.data[0]->type.dims[axis]));
+    const Expr *scale = scales
+                            ? expr_const(a, DT_F64, array_get(scales, entry))
+                            : expr_div(a, out, in);
+    const Expr *centred = expr_sub(a, expr_div(a, half, scale), half);
+    const Expr *has_more = expr_binary(a, EX_LT, one, out);
+    r->open_alpha = expr_div(a, one, scale);
+    r->open_beta = zero;
+    switch (coord_mode(c->node)) {
+    case COORD_HALF_PIXEL:
+        r->open_beta = centred;
+        break;
+    case COORD_PYTORCH:
+        r->open_alpha = expr_select(a, has_more, r->open_alpha, zero);
+        r->open_beta = expr_select(a, has_more, centred, zero);
+        break;
+    case COORD_ALIGN:
+        r->open_alpha = expr_select(
+            a, has_more,
+            expr_div(a, expr_sub(a, in, one), expr_sub(a, out, one)), zero);
+        break;
+    case COORD_TF_NN:
+        r->open_beta = expr_div(a, half, scale);
+        break;
+    default:
+        break;
+    }
+}
+
+static ResizeAxis define_axis(DefineContext *c, int axis)
+{
+    const Buffer *x = c->in[0], *out = c->out[0];
+    const Array *scales = operand(c->node, 2);
+    int entry = resize_entry(c->node, x->rank, axis);
+    bool has_numbers = scales || operand(c->node, 3);
+    bool is_open = x->limit[axis] || out->limit[axis] || !has_numbers;
+    ResizeAxis r = {.in = x->dims[axis], .out = out->dims[axis]};
+    if (has_numbers &&
+        (!is_open || entry < 0 || (scales && array_get(scales, entry) == 1)))
+        return resize_axis(c->node, x->rank, x->dims, axis);
+    /* To as many as there are: the identity. */
+    if (entry < 0 || extent_equal(c->node->inputs.data[0]->type.dims[axis],
+                                  c->node->outputs.data[0]->type.dims[axis]))
+        return r;
+    r.changes = true;
+    set_open_coordinates(c, &r, axis, entry);
     return r;
 }
 
@@ -221,17 +342,23 @@ static bool check_lists(InferContext *c, int rank, int *entries)
     for (int i = 1; i <= 3; i++) {
         if (!node_has_input(c->node, i) || (i == 1 && !crop))
             continue;
-        const Array *list = infer_constant(c, i, names[i]);
-        if (!list)
+        Extent sizes[MAX_RANK];
+        bool is_known =
+            i == 3 ? infer_extents(c, i, names[i], MAX_RANK, sizes) >= 0
+                   : infer_constant(c, i, names[i]) != NULL;
+        if (!is_known)
             return false;
         int64_t wanted = i == 1 ? 2 * *entries : *entries;
-        if (array_count(list) != 0 && array_count(list) != wanted)
+        int64_t listed = type_count(infer_input(c, i));
+        if (listed != 0 && listed != wanted)
             return infer_error(c, "%s must have %lld values", names[i],
                                (long long)wanted);
     }
     if (crop && !operand(c->node, 1))
         return infer_error(c, "tf_crop_and_resize needs the operand roi");
-    if (!operand(c->node, 2) == !operand(c->node, 3))
+    bool has_sizes =
+        node_has_input(c->node, 3) && type_count(infer_input(c, 3)) != 0;
+    if (!operand(c->node, 2) == !has_sizes)
         return infer_error(c, "needs either scales or sizes");
     return true;
 }
@@ -255,15 +382,21 @@ static bool infer_resize(InferContext *c)
             continue;
         double scale = scales ? array_get(scales, entry) : 1;
         int64_t size = sizes ? array_get_int(sizes, entry) : 1;
+        bool is_open = in[i] < 0 || (!scales && !sizes);
         if (!(scale > 0 && scale < 1e6) || size < 1 || size > INT32_MAX)
             return infer_error(c,
                                "scales and sizes must be positive and "
                                "within reason; entry %d is %g",
                                entry, scales ? scale : (double)size);
         /* Such an axis stays as it is, without its extent being known. */
-        if (in[i] < 0 && scale == 1 && !sizes &&
+        if (in[i] < 0 && scales && scale == 1 &&
             coord_mode(c->node) != COORD_CROP)
             continue;
+        if (is_open && x->dims[i].value >= 0) {
+            if (!infer_open_axis(c, i, entry, &dims[i]))
+                return false;
+            continue;
+        }
         if (in[i] < 1)
             return infer_error(c,
                                "the extent of resized axis %d must be "
@@ -316,12 +449,43 @@ static bool find_offset(const ResizeAxis *axis, const int64_t *place,
     return true;
 }
 
+static const Expr *resize_position(Arena *a, const ResizeAxis *r,
+                                   const Expr *o)
+{
+    const Expr *at = expr_cast(a, DT_F64, o);
+    at = expr_mul(a, at,
+                  r->length ? r->open_alpha : expr_const(a, DT_F64, r->alpha));
+    return expr_add(a, at,
+                    r->length ? r->open_beta : expr_const(a, DT_F64, r->beta));
+}
+
+/* round_place of a position that is found in the kernel. */
+static const Expr *open_place(Arena *a, const ResizeAxis *r, int how,
+                              const Expr *o)
+{
+    const Expr *x = resize_position(a, r, o), *half, *low;
+    low = expr_unary(a, EX_FLOOR, x);
+    half = expr_const(a, DT_F64, 0.5);
+    const Expr *part = expr_sub(a, x, low);
+    const Expr *up = expr_add(a, low, expr_const(a, DT_F64, 1));
+    if (how == 0)
+        x = expr_select(a, expr_binary(a, EX_LE, part, half), low, up);
+    else if (how == 1)
+        x = expr_select(a, expr_binary(a, EX_LT, part, half), low, up);
+    else
+        x = how == 2 ? low : expr_unary(a, EX_CEIL, x);
+    return expr_min(a, expr_max(a, expr_cast(a, DT_I64, x), expr_int(a, 0)),
+                    expr_add_int(a, r->length, -1));
+}
+
 static const Expr *nearest_index(Arena *a, const Node *node,
                                  const ResizeAxis *axis, const Expr *o)
 {
     int how = find_name(
         nearest_names, 4,
         attrs_string(&node->attrs, "nearest_mode", "round_prefer_floor"));
+    if (axis->length)
+        return open_place(a, axis, how, o);
     int64_t *place = ARENA_ARRAY(a, int64_t, axis->out);
     for (int64_t i = 0; i < axis->out; i++) {
         double x = axis->alpha * (double)i + axis->beta;
@@ -360,14 +524,6 @@ static const Expr *nearest_index(Arena *a, const Node *node,
 
 /* ---- linear */
 
-static const Expr *resize_position(Arena *a, const ResizeAxis *r,
-                                   const Expr *o)
-{
-    const Expr *at = expr_cast(a, DT_F64, o);
-    at = expr_mul(a, at, expr_const(a, DT_F64, r->alpha));
-    return expr_add(a, at, expr_const(a, DT_F64, r->beta));
-}
-
 /* Interpolates over the axes from `axis` on; index[] is filled before. */
 static const Expr *interpolate(StageBuilder *b, const Buffer *x,
                                const ResizeAxis *axes, int axis,
@@ -385,7 +541,9 @@ static const Expr *interpolate(StageBuilder *b, const Buffer *x,
     const Expr *low = expr_unary(a, EX_FLOOR, at);
     const Expr *part = expr_cast(a, type, expr_sub(a, at, low));
     const Expr *place = expr_cast(a, DT_I64, low);
-    const Expr *zero = expr_int(a, 0), *last = expr_int(a, r->in - 1);
+    const Expr *zero = expr_int(a, 0);
+    const Expr *last =
+        r->length ? expr_add_int(a, r->length, -1) : expr_int(a, r->in - 1);
     const Expr *next = expr_add_int(a, place, 1);
     index[axis] = expr_min(a, expr_max(a, place, zero), last);
     const Expr *first = interpolate(b, x, axes, axis + 1, index, type);
@@ -552,7 +710,7 @@ static void define_resize(DefineContext *c)
     const Expr *index[MAX_RANK], *value;
     StageBuilder b;
     for (int i = 0; i < x->rank; i++)
-        axes[i] = resize_axis(c->node, x->rank, x->dims, i);
+        axes[i] = define_axis(c, i);
     if (mode[0] == 'c' || attrs_int(&c->node->attrs, "antialias", 0) != 0) {
         define_filtered(c, axes, type);
         return;

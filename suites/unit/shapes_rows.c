@@ -359,6 +359,28 @@ const ShapeRow shapes_rows[] = {
      "      output next\n      output w\n      output r\n  }\n"
      "  z: f32[\"loop.count\",N] = Relu relu(t)\n"
      "  output y\n  output z\n"},
+    {"resized by whole numbers and halves",
+     "  input x: f32[1,2,2<=H<=5,2<=W<=6]\n"
+     "  const s: f32[4] = {1, 1, 2, 3}\n  const t: f32[4] = {1, 1, 0.5, "
+     "1.5}\n"
+     "  a: f32[1,2,(H*2),(W*3)] = Resize a(x, _, s)\n"
+     "  b: f32[1,2,(H/2),((W*3)/2)] = Resize b(x, _, t) {mode=\"linear\"}\n"
+     "  c: f32[1,2,(H*2),(W*3)] = Resize c(x, _, s) {"
+     "coordinate_transformation_mode=\"asymmetric\", nearest_mode=\"floor\"}"
+     "\n"
+     "  d: f32[1,2,(H*2),(W*3)] = Resize d(x, _, s) {mode=\"linear\", "
+     "coordinate_transformation_mode=\"align_corners\"}\n"
+     "  e: f32[1,2,(H/2),((W*3)/2)] = Resize e(x, _, t) {"
+     "coordinate_transformation_mode=\"pytorch_half_pixel\", "
+     "nearest_mode=\"ceil\"}\n"
+     "  output a\n  output b\n  output c\n  output d\n  output e\n"},
+    {"resized to another's size",
+     "  input x: f32[1,2,1<=H<=4,3]\n  input y: f32[1,2,1<=P<=6,1<=Q<=5]\n"
+     "  s: i64[4] = Shape s(y)\n"
+     "  a: f32[1,2,P,Q] = Resize a(x, _, _, s)\n"
+     "  b: f32[1,2,P,Q] = Resize b(x, _, _, s) {mode=\"linear\"}\n"
+     "  c: f32[1,2,P,Q] = Add c(a, y)\n"
+     "  output b\n  output c\n"},
     {"the type of another",
      X "  input l: i64[3]\n  y: i64[2,T,4] = CastLike c(x, l)\n"
        "  output y\n"},
