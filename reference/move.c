@@ -282,7 +282,8 @@ bool ref_slice(RefCall *call)
         start += start < 0 ? n : 0;
         end += end < 0 ? n : 0;
         /* Backwards, "before the first" is -1. */
-        start = step > 0 ? clamp(start, 0, n) : clamp(start, 0, n - 1);
+        start =
+            step > 0 ? clamp(start, 0, n) : clamp(start, n ? 0 : -1, n - 1);
         end = step > 0 ? clamp(end, 0, n) : clamp(end, -1, n - 1);
         /* From here on a negative step only has the walk go backwards. */
         int64_t span = step > 0 ? end - start : start - end;
@@ -317,7 +318,8 @@ static int64_t pad_source(char mode, int64_t i, int64_t n)
 
 bool ref_pad(RefCall *call)
 {
-    int64_t lo[MAX_RANK] = {0}, dims[MAX_RANK], strides[MAX_RANK];
+    int64_t lo[MAX_RANK] = {0}, hi[MAX_RANK] = {0};
+    int64_t dims[MAX_RANK], strides[MAX_RANK];
     RefWalk w = {0};
 
     if (!ref_need(call, 2))
@@ -335,7 +337,8 @@ bool ref_pad(RefCall *call)
         if (!ref_axis(call, axes ? array_get_int(axes, i) : i, x->rank, &axis))
             return false;
         lo[axis] = array_get_int(pads, i);
-        dims[axis] += lo[axis] + array_get_int(pads, count + i);
+        hi[axis] = array_get_int(pads, count + i);
+        dims[axis] += lo[axis] + hi[axis];
         if (dims[axis] < 0)
             return ref_fail(call, "negative pads exceed the extent");
     }
@@ -348,9 +351,12 @@ bool ref_pad(RefCall *call)
         int64_t from = 0;
         bool inside = true;
         for (int k = 0; k < x->rank; k++) {
-            int64_t at = pad_source(mode[0], w.index[k] - lo[k], x->dims[k]);
+            /* Only what negative pads leave is repeated. */
+            int64_t first = lo[k] < 0 ? -lo[k] : 0;
+            int64_t left = x->dims[k] - first + (hi[k] < 0 ? hi[k] : 0);
+            int64_t at = pad_source(mode[0], w.index[k] - lo[k] - first, left);
             inside &= at >= 0;
-            from += at * strides[k];
+            from += (at + first) * strides[k];
         }
         if (inside)
             ref_copy_element(y, i, x, from);

@@ -21,31 +21,53 @@ typedef struct Taps {
     bool outside; /* the extrapolation value instead */
 } Taps;
 
-static double source_position(RefCall *call, const ResizeAxis *a, int64_t o)
+/* After each step: what is cut to whole elements depends on the last bit, and
+ * implementations of the standard have f32. */
+static double narrow(bool single, double x)
+{
+    return single ? (double)(float)x : x;
+}
+
+static double half_pixel(const ResizeAxis *a, double x, bool single)
+{
+    return narrow(single,
+                  narrow(single, (x + 0.5) / narrow(single, a->scale)) - 0.5);
+}
+
+static double source_position(RefCall *call, const ResizeAxis *a, int64_t o,
+                              bool single)
 {
     const char *mode = attrs_string(
         call->attrs, "coordinate_transformation_mode", "half_pixel");
-    double x = (double)o, in = (double)a->in;
+    double x = (double)o, in = (double)a->in, out = (double)a->out;
+    double scale = narrow(single, a->scale);
 
     if (strcmp(mode, "align_corners") == 0)
-        return a->out == 1 ? 0 : x * (in - 1) / (double)(a->out - 1);
+        return a->out == 1
+                   ? 0
+                   : narrow(single, narrow(single, x * (in - 1)) / (out - 1));
     if (strcmp(mode, "asymmetric") == 0)
-        return x / a->scale;
+        return narrow(single, x / scale);
     if (strcmp(mode, "pytorch_half_pixel") == 0)
-        return a->out > 1 ? (x + 0.5) / a->scale - 0.5 : 0;
+        return a->out > 1 ? half_pixel(a, x, single) : 0;
     if (strcmp(mode, "tf_half_pixel_for_nn") == 0)
-        return (x + 0.5) / a->scale;
-    if (strcmp(mode, "tf_crop_and_resize") == 0)
-        return a->out > 1
-                   ? a->start * (in - 1) + x * (a->end - a->start) * (in - 1) /
-                                               (double)(a->out - 1)
-                   : 0.5 * (a->start + a->end) * (in - 1);
+        return narrow(single, (x + 0.5) / scale);
+    if (strcmp(mode, "tf_crop_and_resize") == 0) {
+        double span = narrow(single, a->end - a->start);
+        if (a->out == 1)
+            return 0.5 * (a->start + a->end) * (in - 1);
+        span = narrow(single, narrow(single, x * span) * (in - 1));
+        return narrow(single, narrow(single, a->start * (in - 1)) +
+                                  narrow(single, span / (out - 1)));
+    }
     if (strcmp(mode, "half_pixel_symmetric") == 0) {
         /* The length before rounding to whole elements. */
-        double adjust = (double)a->out / (in * a->scale), centre = in / 2;
-        return centre * (1 - adjust) + (x + 0.5) / a->scale - 0.5;
+        double adjust = narrow(single, out / narrow(single, in * scale));
+        double offset = narrow(single, in / 2 * narrow(single, 1 - adjust));
+        double x_scaled = narrow(single, (x + 0.5) / scale);
+        return narrow(single, narrow(single, offset + x_scaled) - 0.5);
     }
-    return (x + 0.5) / a->scale - 0.5;
+    return half_pixel(a, x, single);
 }
 
 static double round_nearest(RefCall *call, double x)
@@ -80,14 +102,17 @@ static double cubic_weight(double a, double d)
 static Taps find_taps(RefCall *call, const ResizeAxis *a, ResizeMode mode,
                       int64_t o)
 {
-    double at = source_position(call, a, o), base = floor(at), sum = 0;
+    double at = source_position(call, a, o, mode == NEAREST);
+    double base = floor(at), sum = 0;
     bool exclude = attrs_int(call->attrs, "exclude_outside", 0) != 0;
     double cubic_a = attrs_float(call->attrs, "cubic_coeff_a", -0.75);
     Taps t = {0};
 
     if (strcmp(attrs_string(call->attrs, "coordinate_transformation_mode", ""),
-               "tf_crop_and_resize") == 0)
-        t.outside = at < 0 || at > (double)(a->in - 1);
+               "tf_crop_and_resize") == 0) {
+        double place = source_position(call, a, o, true);
+        t.outside = place < 0 || place > (double)(a->in - 1);
+    }
     /* A kernel as wide as an element of the result, so that every source
      * element counts. */
     double scale = 1, reach = mode == CUBIC ? 2 : 1;
@@ -191,7 +216,7 @@ static bool read_axes(RefCall *call, const Array *x, ResizeAxis *axes)
             a->scale = (double)a->out / (double)a->in;
         } else {
             a->scale = array_get(given, i);
-            a->out = (int64_t)floor((double)a->in * a->scale);
+            a->out = (int64_t)floorf((float)a->in * (float)a->scale);
         }
     }
     if (by_size && strcmp(policy, "stretch") != 0)

@@ -42,6 +42,22 @@ static void add_source(Arena *arena, Tensor *to, const char *source)
     vec_push(arena, &to->sources, source);
 }
 
+void graph_replace_uses(Graph *g, Tensor *from, Tensor *to)
+{
+    for (int i = 0; i < from->users.count; i++) {
+        Node *user = from->users.data[i];
+        /* One entry a use: each takes the first slot still holding it. */
+        for (int k = 0; k < user->inputs.count; k++) {
+            if (user->inputs.data[k] == from) {
+                user->inputs.data[k] = to;
+                vec_push(g->arena, &to->users, user);
+                break;
+            }
+        }
+    }
+    from->users.count = 0;
+}
+
 /* The refused cases are those where the caller must keep a node that copies:
  * an output is delivered in a buffer of its own. */
 bool graph_replace(Graph *g, Tensor *from, Tensor *to)
@@ -63,18 +79,7 @@ bool graph_replace(Graph *g, Tensor *from, Tensor *to)
         from->is_output = false;
         to->is_output = true;
     }
-    for (int i = 0; i < from->users.count; i++) {
-        Node *user = from->users.data[i];
-        /* One entry a use: each takes the first slot still holding it. */
-        for (int k = 0; k < user->inputs.count; k++) {
-            if (user->inputs.data[k] == from) {
-                user->inputs.data[k] = to;
-                vec_push(g->arena, &to->users, user);
-                break;
-            }
-        }
-    }
-    from->users.count = 0;
+    graph_replace_uses(g, from, to);
     for (int i = 0; i < from->sources.count; i++)
         add_source(g->arena, to, from->sources.data[i]);
     return true;

@@ -176,6 +176,8 @@ void graph_set_input(Graph *g, Node *node, int index, Tensor *tensor);
  * nothing, when `to` is an input, constant or another output and `from` an
  * output: the caller keeps the node. */
 bool graph_replace(Graph *g, Tensor *from, Tensor *to);
+/* The users only: a graph output stays what it is. */
+void graph_replace_uses(Graph *g, Tensor *from, Tensor *to);
 void graph_remove_node(Graph *g, Node *node); /* outputs must be unused */
 /* Inserts `node` (already added) right before `before` in the list. */
 void graph_move_before(Graph *g, Node *node, Node *before);

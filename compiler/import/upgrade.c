@@ -245,6 +245,8 @@ static bool flatten_softmax(Importer *in, Node *node)
         inputs, 2, 1);
     if (!back)
         return false;
+    /* An extent of 0 is meant as one. */
+    attrs_set_int(in->arena, &back->attrs, "allowzero", 1);
     Tensor *output = node->outputs.data[0];
     const char *name = output->name;
     /* The users first: the new node must keep reading the old tensor. The

@@ -265,7 +265,7 @@ static int64_t clamp(int64_t value, int64_t lo, int64_t hi)
     return value < lo ? lo : value > hi ? hi : value;
 }
 
-/* NumPy's rule for one axis of `length` elements. */
+/* The standard's rule for one axis of `length` elements. */
 static SliceAxis slice_number(int64_t length, int64_t start, int64_t end,
                               int64_t step)
 {
@@ -279,8 +279,9 @@ static SliceAxis slice_number(int64_t length, int64_t start, int64_t end,
             extent_const(start),
             extent_const(room > 0 ? (room + step - 1) / step : 0), step};
     }
-    /* Backwards: from the last element at most, to before the first. */
-    start = clamp(start, -1, length - 1);
+    /* Backwards: from the last element at most, to before the first. Unlike
+     * NumPy's, a start before the axis is its first element. */
+    start = clamp(start, length ? 0 : -1, length - 1);
     end = clamp(end, -1, length - 1);
     int64_t room = start - end;
     return (SliceAxis){extent_const(start),
@@ -473,7 +474,12 @@ static PadAmounts pad_amounts(const Node *node, int rank)
     return pad;
 }
 
-/* Negative amounts cut elements off. */
+/* Negative amounts cut elements off: so many of them. */
+static int64_t cut(int64_t amount)
+{
+    return amount < 0 ? -amount : 0;
+}
+
 static bool infer_pad(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0);
@@ -517,7 +523,10 @@ static bool infer_pad(InferContext *c)
                                "pads of %lld and %lld leave nothing of "
                                "axis %d",
                                (long long)pad.lo[i], (long long)pad.hi[i], i);
-        if (mode[0] != 'c' && extent_known(x->dims[i]) == 0 && known > 0)
+        int64_t left =
+            extent_known(x->dims[i]) - cut(pad.lo[i]) - cut(pad.hi[i]);
+        if (mode[0] != 'c' && extent_is_const(x->dims[i]) && left <= 0 &&
+            known > 0)
             return infer_error(c,
                                "axis %d is empty: there is nothing to "
                                "repeat",
@@ -560,8 +569,15 @@ static void define_pad(DefineContext *c)
         if (pad.lo[i] <= 0 && pad.hi[i] <= 0)
             continue;
         outside = true;
-        if (mode != 'c')
-            index[i] = fold_back(a, index[i], buffer_extent(a, x, i), mode);
+        if (mode == 'c')
+            continue;
+        /* What is cut off is not there to be repeated. */
+        int64_t before = cut(pad.lo[i]), after = cut(pad.hi[i]);
+        const Expr *length =
+            expr_add_int(a, buffer_extent(a, x, i), -before - after);
+        index[i] = expr_add_int(a, index[i], -before);
+        index[i] =
+            expr_add_int(a, fold_back(a, index[i], length, mode), before);
     }
     if (mode != 'c' || !outside) {
         stage_end(&b, expr_read(a, x, index));

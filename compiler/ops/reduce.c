@@ -94,6 +94,13 @@ static void reduced_indices(StageBuilder *b, const Buffer *x,
     }
 }
 
+/* Integers are summed as such; what follows is computed in f64 and truncated.
+ */
+static DType finish_dtype(DType dtype)
+{
+    return dtype_is_float(dtype) ? dtype : DT_F64;
+}
+
 /* before(x) for each element, the sum or extreme, after(result); without
  * chosen axes the two functions alone remain. */
 static void define_reduce(DefineContext *c)
@@ -133,6 +140,7 @@ static void define_reduce(DefineContext *c)
         return;
     stage_begin(&b, c->def, out);
     value = read_same(&b, partial);
+    value = expr_cast(a, finish_dtype(value->dtype), value);
     if (row->is_mean)
         value = expr_div(a, value, count_like(a, value, elements));
     if (row->after)
@@ -146,9 +154,10 @@ static void define_log_sum_exp(DefineContext *c)
 {
     const Buffer *x = c->in[0];
     Buffer *out = c->out[0];
-    Buffer *most = define_temp_like(c, "max", out);
-    Buffer *shift = define_temp_like(c, "shift", out);
-    Buffer *sum = define_temp_like(c, "sum", out);
+    DType type = finish_dtype(x->dtype);
+    Buffer *most = define_temp_part(c, "max", type, out->rank, out);
+    Buffer *shift = define_temp_part(c, "shift", type, out->rank, out);
+    Buffer *sum = define_temp_part(c, "sum", type, out->rank, out);
     const Expr *index[MAX_RANK];
     bool chosen[MAX_RANK], any = false;
     chosen_of(c->node, x->rank, chosen);
@@ -158,7 +167,7 @@ static void define_log_sum_exp(DefineContext *c)
     stage_begin(&b, c->def, most);
     Arena *a = b.arena;
     reduced_indices(&b, x, chosen, index);
-    const Expr *value = expr_read(a, x, index);
+    const Expr *value = expr_cast(a, type, expr_read(a, x, index));
     if (any)
         stage_end_reduce(&b, "max", value);
     else
@@ -170,15 +179,16 @@ static void define_log_sum_exp(DefineContext *c)
     stage_end(&b, expr_select(a, infinite, const_like(a, value, 0), value));
     stage_begin(&b, c->def, sum);
     reduced_indices(&b, x, chosen, index);
-    value = expr_sub(a, expr_read(a, x, index), read_same(&b, shift));
-    value = expr_unary(a, EX_EXP, value);
+    value = expr_cast(a, type, expr_read(a, x, index));
+    value = expr_unary(a, EX_EXP, expr_sub(a, value, read_same(&b, shift)));
     if (any)
         stage_end_reduce(&b, "sum", value);
     else
         stage_end(&b, value);
     stage_begin(&b, c->def, out);
-    stage_end(&b, expr_add(a, read_same(&b, shift),
-                           expr_unary(a, EX_LOG, read_same(&b, sum))));
+    value = expr_unary(a, EX_LOG, read_same(&b, sum));
+    value = expr_add(a, read_same(&b, shift), value);
+    stage_end(&b, expr_cast(a, x->dtype, value));
 }
 
 /* What the rows put before and after the reduction. */
@@ -189,7 +199,7 @@ static const Expr *square(Arena *a, const Expr *x)
 
 static const Expr *absolute(Arena *a, const Expr *x)
 {
-    return expr_unary(a, EX_ABS, x);
+    return dtype_is_signed(x->dtype) ? expr_unary(a, EX_ABS, x) : x;
 }
 
 static const Expr *root(Arena *a, const Expr *x)
@@ -367,18 +377,18 @@ static const AttrSpec cumsum_attrs[] = {
         post,                                                                 \
         mean}
 ROW(sum, "ReduceSum", TYPES_NUMBER, "sum", define_reduce, NULL, NULL, false);
-ROW(mean, "ReduceMean", TYPES_FLOAT, "sum", define_reduce, NULL, NULL, true);
+ROW(mean, "ReduceMean", TYPES_NUMBER, "sum", define_reduce, NULL, NULL, true);
 ROW(max, "ReduceMax", TYPES_ANY, "max", define_reduce, NULL, NULL, false);
 ROW(min, "ReduceMin", TYPES_ANY, "min", define_reduce, NULL, NULL, false);
 ROW(prod, "ReduceProd", TYPES_NUMBER, "prod", define_reduce, NULL, NULL,
     false);
-ROW(l1, "ReduceL1", TYPES_SIGNED, "sum", define_reduce, absolute, NULL, false);
-ROW(l2, "ReduceL2", TYPES_FLOAT, "sum", define_reduce, square, root, false);
+ROW(l1, "ReduceL1", TYPES_NUMBER, "sum", define_reduce, absolute, NULL, false);
+ROW(l2, "ReduceL2", TYPES_NUMBER, "sum", define_reduce, square, root, false);
 ROW(squares, "ReduceSumSquare", TYPES_NUMBER, "sum", define_reduce, square,
     NULL, false);
-ROW(log, "ReduceLogSum", TYPES_FLOAT, "sum", define_reduce, NULL, logarithm,
+ROW(log, "ReduceLogSum", TYPES_NUMBER, "sum", define_reduce, NULL, logarithm,
     false);
-ROW(logexp, "ReduceLogSumExp", TYPES_FLOAT, "sum", define_log_sum_exp, NULL,
+ROW(logexp, "ReduceLogSumExp", TYPES_NUMBER, "sum", define_log_sum_exp, NULL,
     NULL, false);
 
 static const Op op_argmax = {.name = "ArgMax",

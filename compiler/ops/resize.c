@@ -39,9 +39,10 @@ static const char *const nearest_names[] = {
 typedef struct ResizeAxis {
     int64_t in, out;
     double scale, alpha, beta;
-    bool changes; /* false: the identity */
+    double start, end; /* of a crop, as shares of the extent */
+    bool changes;      /* false: the identity */
     /* Where an extent is known at run time only; NULL: they are numbers. */
-    const Expr *length, *open_alpha, *open_beta;
+    const Expr *length, *out_length;
 } ResizeAxis;
 
 static int find_name(const char *const *names, int count, const char *name)
@@ -106,8 +107,7 @@ static double common_scale(const Node *node, int rank, const int64_t *in)
 
 /* The formulas are those of the standard; scale is output over input as
  * given, which need not be the ratio of the rounded extents. */
-static void set_coordinates(const Node *node, ResizeAxis *r, int entry,
-                            int entries)
+static void set_coordinates(const Node *node, ResizeAxis *r)
 {
     double in = (double)r->in, out = (double)r->out;
     r->alpha = 1 / r->scale;
@@ -133,18 +133,45 @@ static void set_coordinates(const Node *node, ResizeAxis *r, int entry,
     case COORD_TF_NN:
         r->beta = 0.5 / r->scale;
         break;
-    case COORD_CROP: {
-        const Array *roi = operand(node, 1);
-        double start = array_get(roi, entry);
-        double end = array_get(roi, entries + entry);
-        r->alpha = r->out > 1 ? (end - start) * (in - 1) / (out - 1) : 0;
-        r->beta =
-            r->out > 1 ? start * (in - 1) : 0.5 * (start + end) * (in - 1);
+    case COORD_CROP:
+        r->alpha = r->out > 1 ? (r->end - r->start) * (in - 1) / (out - 1) : 0;
+        r->beta = r->out > 1 ? r->start * (in - 1)
+                             : 0.5 * (r->start + r->end) * (in - 1);
         break;
-    }
     case COORD_ASYMMETRIC:
     case COORD_COUNT:
         break;
+    }
+}
+
+/* The position of place o as implementations of the standard round it: in
+ * f32, step by step. Where positions are cut to whole elements the last bit
+ * decides. */
+static float rounded_position(const Node *node, const ResizeAxis *r,
+                              int64_t place)
+{
+    float o = (float)place, in = (float)r->in, out = (float)r->out;
+    float scale = (float)r->scale, start = (float)r->start;
+    float span = (float)r->end - start;
+    switch (coord_mode(node)) {
+    case COORD_PYTORCH:
+        return r->out > 1 ? (o + 0.5f) / scale - 0.5f : 0;
+    case COORD_ALIGN:
+        return r->out > 1 ? o * (in - 1) / (out - 1) : 0;
+    case COORD_SYMMETRIC: {
+        float offset = in / 2 * (1 - out / (scale * in));
+        return offset + (o + 0.5f) / scale - 0.5f;
+    }
+    case COORD_TF_NN:
+        return (o + 0.5f) / scale;
+    case COORD_CROP:
+        if (r->out > 1)
+            return start * (in - 1) + o * span * (in - 1) / (out - 1);
+        return 0.5f * (start + (float)r->end) * (in - 1);
+    case COORD_ASYMMETRIC:
+        return o / scale;
+    default:
+        return (o + 0.5f) / scale - 0.5f;
     }
 }
 
@@ -167,10 +194,19 @@ static ResizeAxis resize_axis(const Node *node, int rank, const int64_t *in,
         r.out = array_get_int(sizes, entry);
         r.scale = (double)r.out / (double)r.in;
     } else {
+        /* The product of two f32, as the standard's shape rule has it. */
         r.scale = array_get(scales, entry);
-        r.out = (int64_t)floor((double)r.in * r.scale);
+        r.out = (int64_t)floorf((float)r.in * (float)r.scale);
     }
-    set_coordinates(node, &r, entry, count);
+    bool crop = coord_mode(node) == COORD_CROP;
+    if (crop) {
+        r.start = array_get(operand(node, 1), entry);
+        r.end = array_get(operand(node, 1), count + entry);
+    }
+    /* Without the half that tf_half_pixel_for_nn would add. */
+    if (!crop && r.scale == 1 && r.in == r.out)
+        return r;
+    set_coordinates(node, &r);
     r.changes = r.in != r.out || r.alpha != 1 || r.beta != 0;
     return r;
 }
@@ -231,45 +267,53 @@ static bool infer_open_axis(InferContext *c, int axis, int entry, Extent *out)
                        axis, array_get(scales, entry));
 }
 
-/* The formulas of set_coordinates, step by step, for kernels. */
-static void set_open_coordinates(DefineContext *c, ResizeAxis *r, int axis,
-                                 int entry)
+/* The numbers of an open axis in kernels, as floats of a type. */
+typedef struct OpenAxis {
+    const Expr *in, *out, *scale;
+    const Expr *zero, *half, *one;
+} OpenAxis;
+
+static OpenAxis open_axis(Arena *a, const ResizeAxis *r, DType type)
 {
-    Arena *a = c->def->arena;
-    const Array *scales = operand(c->node, 2);
-    const Expr *one = expr_const(a, DT_F64, 1), *zero, *half;
-    zero = expr_const(a, DT_F64, 0);
-    half = expr_const(a, DT_F64, 0.5);
-    r->length = define_extent(c, c->node->inputs.data[0]->type.dims[axis]);
-    const Expr *in = expr_cast(a, DT_F64, r->length);
-    const Expr *out =
-        expr_cast(a, DT_F64,
-                  define_extent(c, c->node->outputs.data[0]->type.dims[axis]));
-    const Expr *scale = scales
-                            ? expr_const(a, DT_F64, array_get(scales, entry))
-                            : expr_div(a, out, in);
-    const Expr *centred = expr_sub(a, expr_div(a, half, scale), half);
-    const Expr *has_more = expr_binary(a, EX_LT, one, out);
-    r->open_alpha = expr_div(a, one, scale);
-    r->open_beta = zero;
-    switch (coord_mode(c->node)) {
-    case COORD_HALF_PIXEL:
-        r->open_beta = centred;
-        break;
+    OpenAxis x = {.in = expr_cast(a, type, r->length),
+                  .out = expr_cast(a, type, r->out_length),
+                  .zero = expr_const(a, type, 0),
+                  .half = expr_const(a, type, 0.5),
+                  .one = expr_const(a, type, 1)};
+    x.scale = r->scale > 0
+                  ? expr_const(a, type, r->scale)
+                  : expr_cast(a, type,
+                              expr_div(a, expr_cast(a, DT_F64, r->out_length),
+                                       expr_cast(a, DT_F64, r->length)));
+    return x;
+}
+
+/* As rounded_position, where `type` is f32; as set_coordinates says, where it
+ * is f64. */
+static const Expr *open_position(Arena *a, const Node *node,
+                                 const ResizeAxis *r, const Expr *place,
+                                 DType type)
+{
+    OpenAxis x = open_axis(a, r, type);
+    const Expr *o = expr_cast(a, type, place);
+    const Expr *edge = expr_div(a, expr_add(a, o, x.half), x.scale);
+    const Expr *centred = expr_sub(a, edge, x.half);
+    const Expr *has_more = expr_binary(a, EX_LT, x.one, x.out);
+    switch (coord_mode(node)) {
     case COORD_PYTORCH:
-        r->open_alpha = expr_select(a, has_more, r->open_alpha, zero);
-        r->open_beta = expr_select(a, has_more, centred, zero);
-        break;
+        return expr_select(a, has_more, centred, x.zero);
     case COORD_ALIGN:
-        r->open_alpha = expr_select(
-            a, has_more,
-            expr_div(a, expr_sub(a, in, one), expr_sub(a, out, one)), zero);
-        break;
+        return expr_select(a, has_more,
+                           expr_div(a,
+                                    expr_mul(a, o, expr_sub(a, x.in, x.one)),
+                                    expr_sub(a, x.out, x.one)),
+                           x.zero);
     case COORD_TF_NN:
-        r->open_beta = expr_div(a, half, scale);
-        break;
+        return edge;
+    case COORD_ASYMMETRIC:
+        return expr_div(a, o, x.scale);
     default:
-        break;
+        return centred;
     }
 }
 
@@ -289,7 +333,9 @@ static ResizeAxis define_axis(DefineContext *c, int axis)
                                   c->node->outputs.data[0]->type.dims[axis]))
         return r;
     r.changes = true;
-    set_open_coordinates(c, &r, axis, entry);
+    r.scale = scales ? array_get(scales, entry) : 0;
+    r.length = define_extent(c, c->node->inputs.data[0]->type.dims[axis]);
+    r.out_length = define_extent(c, c->node->outputs.data[0]->type.dims[axis]);
     return r;
 }
 
@@ -449,25 +495,25 @@ static bool find_offset(const ResizeAxis *axis, const int64_t *place,
     return true;
 }
 
-static const Expr *resize_position(Arena *a, const ResizeAxis *r,
-                                   const Expr *o)
+static const Expr *resize_position(Arena *a, const Node *node,
+                                   const ResizeAxis *r, const Expr *o)
 {
+    if (r->length)
+        return open_position(a, node, r, o, DT_F64);
     const Expr *at = expr_cast(a, DT_F64, o);
-    at = expr_mul(a, at,
-                  r->length ? r->open_alpha : expr_const(a, DT_F64, r->alpha));
-    return expr_add(a, at,
-                    r->length ? r->open_beta : expr_const(a, DT_F64, r->beta));
+    at = expr_mul(a, at, expr_const(a, DT_F64, r->alpha));
+    return expr_add(a, at, expr_const(a, DT_F64, r->beta));
 }
 
 /* round_place of a position that is found in the kernel. */
-static const Expr *open_place(Arena *a, const ResizeAxis *r, int how,
-                              const Expr *o)
+static const Expr *open_place(Arena *a, const Node *node, const ResizeAxis *r,
+                              int how, const Expr *o)
 {
-    const Expr *x = resize_position(a, r, o), *half, *low;
-    low = expr_unary(a, EX_FLOOR, x);
-    half = expr_const(a, DT_F64, 0.5);
+    const Expr *x = open_position(a, node, r, o, DT_F32);
+    const Expr *half = expr_const(a, DT_F32, 0.5);
+    const Expr *low = expr_unary(a, EX_FLOOR, x);
     const Expr *part = expr_sub(a, x, low);
-    const Expr *up = expr_add(a, low, expr_const(a, DT_F64, 1));
+    const Expr *up = expr_add(a, low, expr_const(a, DT_F32, 1));
     if (how == 0)
         x = expr_select(a, expr_binary(a, EX_LE, part, half), low, up);
     else if (how == 1)
@@ -485,10 +531,10 @@ static const Expr *nearest_index(Arena *a, const Node *node,
         nearest_names, 4,
         attrs_string(&node->attrs, "nearest_mode", "round_prefer_floor"));
     if (axis->length)
-        return open_place(a, axis, how, o);
+        return open_place(a, node, axis, how, o);
     int64_t *place = ARENA_ARRAY(a, int64_t, axis->out);
     for (int64_t i = 0; i < axis->out; i++) {
-        double x = axis->alpha * (double)i + axis->beta;
+        double x = rounded_position(node, axis, i);
         place[i] = clamp((int64_t)round_place(x, how), axis->in - 1);
     }
     int64_t whole = (int64_t)(axis->scale + 0.5);
@@ -525,9 +571,9 @@ static const Expr *nearest_index(Arena *a, const Node *node,
 /* ---- linear */
 
 /* Interpolates over the axes from `axis` on; index[] is filled before. */
-static const Expr *interpolate(StageBuilder *b, const Buffer *x,
-                               const ResizeAxis *axes, int axis,
-                               const Expr **index, DType type)
+static const Expr *interpolate(StageBuilder *b, const Node *node,
+                               const Buffer *x, const ResizeAxis *axes,
+                               int axis, const Expr **index, DType type)
 {
     Arena *a = b->arena;
     while (axis < x->rank && !axes[axis].changes) {
@@ -537,7 +583,7 @@ static const Expr *interpolate(StageBuilder *b, const Buffer *x,
     if (axis == x->rank)
         return expr_cast(a, type, expr_read(a, x, index));
     const ResizeAxis *r = &axes[axis];
-    const Expr *at = resize_position(a, r, b->index[axis]);
+    const Expr *at = resize_position(a, node, r, b->index[axis]);
     const Expr *low = expr_unary(a, EX_FLOOR, at);
     const Expr *part = expr_cast(a, type, expr_sub(a, at, low));
     const Expr *place = expr_cast(a, DT_I64, low);
@@ -546,14 +592,15 @@ static const Expr *interpolate(StageBuilder *b, const Buffer *x,
         r->length ? expr_add_int(a, r->length, -1) : expr_int(a, r->in - 1);
     const Expr *next = expr_add_int(a, place, 1);
     index[axis] = expr_min(a, expr_max(a, place, zero), last);
-    const Expr *first = interpolate(b, x, axes, axis + 1, index, type);
+    const Expr *first = interpolate(b, node, x, axes, axis + 1, index, type);
     index[axis] = expr_min(a, expr_max(a, next, zero), last);
-    const Expr *second = interpolate(b, x, axes, axis + 1, index, type);
+    const Expr *second = interpolate(b, node, x, axes, axis + 1, index, type);
     const Expr *rest = expr_sub(a, const_like(a, part, 1), part);
     return expr_add(a, expr_mul(a, first, rest), expr_mul(a, second, part));
 }
 
-/* tf_crop_and_resize gives a fixed value outside the input. */
+/* tf_crop_and_resize gives a fixed value outside the input: positions go up
+ * or down steadily, so that the places inside follow each other. */
 static const Expr *outside_crop(StageBuilder *b, const Node *node,
                                 const ResizeAxis *axes, int rank,
                                 const Expr *value)
@@ -562,15 +609,18 @@ static const Expr *outside_crop(StageBuilder *b, const Node *node,
     const Expr *inside = expr_const_int(a, DT_BOOL, 1);
     double fill = attrs_float(&node->attrs, "extrapolation_value", 0);
     for (int i = 0; i < rank; i++) {
+        int64_t first = axes[i].out, end = 0;
         if (!axes[i].changes)
             continue;
-        const Expr *at = resize_position(a, &axes[i], b->index[i]);
-        const Expr *zero = expr_const(a, DT_F64, 0);
-        const Expr *last = expr_const(a, DT_F64, (double)(axes[i].in - 1));
-        inside =
-            expr_binary(a, EX_AND, inside, expr_binary(a, EX_LE, zero, at));
-        inside =
-            expr_binary(a, EX_AND, inside, expr_binary(a, EX_LE, at, last));
+        for (int64_t o = axes[i].out - 1; o >= 0; o--) {
+            float at = rounded_position(node, &axes[i], o);
+            if (!(at >= 0 && at <= (float)(axes[i].in - 1)))
+                continue;
+            first = o;
+            end = end ? end : o + 1;
+        }
+        inside = expr_binary(a, EX_AND, inside,
+                             index_within(a, b->index[i], first, end));
     }
     return expr_select(a, inside, value, const_like(a, value, fill));
 }
@@ -637,14 +687,15 @@ static FilterTables add_tables(DefineContext *c, const ResizeAxis *r,
     stage_begin(&b, c->def, t.start);
     Arena *a = b.arena;
     const Expr *low =
-        expr_unary(a, EX_FLOOR, resize_position(a, r, b.index[0]));
+        expr_unary(a, EX_FLOOR, resize_position(a, c->node, r, b.index[0]));
     stage_end(&b, expr_add_int(a, expr_cast(a, DT_I64, low), f->first));
 
     stage_begin(&b, c->def, raw);
     const Expr *place =
         expr_add(a, expr_read(a, t.start, b.index), b.index[1]);
-    const Expr *distance = expr_sub(a, expr_cast(a, DT_F64, place),
-                                    resize_position(a, r, b.index[0]));
+    const Expr *distance =
+        expr_sub(a, expr_cast(a, DT_F64, place),
+                 resize_position(a, c->node, r, b.index[0]));
     distance = expr_mul(a, expr_unary(a, EX_ABS, distance),
                         expr_const(a, DT_F64, f->scale));
     const Expr *weight = kernel_weight(a, c->node, f, distance);
@@ -717,7 +768,7 @@ static void define_resize(DefineContext *c)
     }
     stage_begin(&b, c->def, c->out[0]);
     if (mode[0] == 'l') {
-        value = interpolate(&b, x, axes, 0, index, type);
+        value = interpolate(&b, c->node, x, axes, 0, index, type);
         value = expr_cast(b.arena, x->dtype, value);
     } else {
         for (int i = 0; i < x->rank; i++)

@@ -432,7 +432,7 @@ static bool decompose_shape(Graph *g, Node *node)
     const TensorType *x = &node->inputs.data[0]->type;
     Tensor *output = node->outputs.data[0];
     int first, end;
-    if (!type_is_static(x) || output->is_output)
+    if (!type_is_static(x) || (output->is_output && !output->users.count))
         return false;
     shape_range(node, x->rank, &first, &end);
     int64_t numbers[MAX_RANK], count = 1;
@@ -448,6 +448,11 @@ static bool decompose_shape(Graph *g, Node *node)
     }
     Tensor *constant = graph_add_constant(
         g, arena_printf(g->arena, "%s.value", node->name), value);
+    /* For an output the node stays, all else reads the constant. */
+    if (output->is_output) {
+        graph_replace_uses(g, output, constant);
+        return false;
+    }
     graph_replace(g, output, constant);
     graph_remove_node(g, node);
     return true;

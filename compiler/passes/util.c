@@ -473,9 +473,15 @@ void node_replace_by_constants(Graph *g, Node *node,
 {
     for (int i = 0; i < node->outputs.count; i++) {
         Tensor *t = node->outputs.data[i];
-        if (!t || !values[i] || t->is_output || t->users.count == 0)
+        if (!t || !values[i] || t->users.count == 0)
             continue;
-        graph_replace(g, t, graph_add_constant(g, t->name, values[i]));
+        Tensor *constant = graph_add_constant(g, t->name, values[i]);
+        /* The node stays for an output, whose other readers need it no
+         * more. */
+        if (t->is_output)
+            graph_replace_uses(g, t, constant);
+        else
+            graph_replace(g, t, constant);
     }
 }
 

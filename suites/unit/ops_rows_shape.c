@@ -66,6 +66,11 @@ const OpRow ops_rows_shape[] = {
      "", "f32[2]={4,2}"},
     {"Slice", "f32[4] i64[1]={-1} i64[1]={9223372036854775807} - i64[1]={-1}",
      "", "f32[0]"},
+    /* A start before the axis is its first element; NumPy's is none. */
+    {"Slice", "f32[2]={3,4} i64[1]={-9} i64[1]={-9} - i64[1]={-2}", "",
+     "f32[1]={3}"},
+    {"Slice", "f32[0]={} i64[1]={-9} i64[1]={-9} - i64[1]={-2}", "",
+     "f32[0]={}"},
     {"Slice", "f32[4] i64[1]={0} i64[1]={2} - i64[1]={0}", "", "!a step of 0"},
     {"Slice", "f32[N,4] i64[1]={1} i64[1]={3} i64[1]={1}", "", "f32[N,2]"},
     {"Slice", "f32[N,4] i64[1]={2} i64[1]={0} i64[1]={0} i64[1]={-1}", "",
@@ -78,6 +83,14 @@ const OpRow ops_rows_shape[] = {
      "f32[5]={1,1,2,2,2}"},
     {"Pad", "f32[3]={1,2,3} i64[2]={1,1}", "mode=\"wrap\"",
      "f32[5]={3,1,2,3,1}"},
+    /* What is cut off is not there to be repeated. */
+    {"Pad", "f32[4]={1,2,3,4} i64[2]={-1,4}", "mode=\"wrap\"",
+     "f32[7]={2,3,4,2,3,4,2}"},
+    {"Pad", "f32[4]={1,2,3,4} i64[2]={3,-1}", "mode=\"reflect\"",
+     "f32[6]={2,3,2,1,2,3}"},
+    {"Pad", "f32[4]={1,2,3,4} i64[2]={2,-2}", "mode=\"edge\"",
+     "f32[4]={1,1,1,2}"},
+    {"Pad", "f32[2] i64[2]={-2,3}", "mode=\"edge\"", "!axis 0 is empty"},
     {"Pad", "f32[3] i64[2]={-2,-2}", "", "!leave nothing of axis 0"},
     {"DepthToSpace", "f32[1,4,1,1]={1,2,3,4}", "blocksize=2",
      "f32[1,1,2,2]={1,2,3,4}"},
@@ -113,6 +126,35 @@ const OpRow ops_rows_shape[] = {
      "f32[3]={1,3,9}"},
     {"Resize", "f32[4] - f32[1]={2}", "antialias=1", "!linear and cubic only"},
     {"Resize", "f32[4]", "", "!needs either scales or sizes"},
+    /* Positions that are whole in f32, and not quite in other roundings:
+     * 4.5 / 3 - 0.5, 7.5 / 2.5 - 0.5, 1.5 / 0.6, -0.2 * 5 + 1 * 1.2 * 5 / 6 */
+    {"Resize", "f32[2]={1,2} - - i64[1]={6}", "nearest_mode=\"floor\"",
+     "f32[6]={1,1,1,1,2,2}"},
+    {"Resize", "f32[4]={1,2,3,4} - f32[1]={2.5}", "",
+     "f32[10]={1,1,1,2,2,3,3,3,4,4}"},
+    {"Resize", "f32[5]={1,2,3,4,5} - f32[1]={0.6}",
+     "coordinate_transformation_mode=\"tf_half_pixel_for_nn\","
+     "nearest_mode=\"floor\"",
+     "f32[3]={1,3,5}"},
+    {"Resize", "f32[2]={1,2} - - i64[1]={3}",
+     "coordinate_transformation_mode=\"half_pixel_symmetric\","
+     "nearest_mode=\"round_prefer_ceil\"",
+     "f32[3]={1,2,2}"},
+    {"Resize", "f32[6]={1,2,3,4,5,6} f32[2]={-0.2,1} - i64[1]={7}",
+     "coordinate_transformation_mode=\"tf_crop_and_resize\","
+     "extrapolation_value=9.0",
+     "f32[7]={9,1,2,3,4,5,6}"},
+    /* A scale of 1 moves nothing. */
+    {"Resize", "f32[1,2]={1,2} - f32[2]={1,2}",
+     "coordinate_transformation_mode=\"tf_half_pixel_for_nn\","
+     "nearest_mode=\"ceil\"",
+     "f32[1,4]={2,2,2,2}"},
+    {"Resize", "f32[2,2]={1,2,3,4} - f32[2]={1,2}",
+     "coordinate_transformation_mode=\"tf_half_pixel_for_nn\","
+     "mode=\"linear\"",
+     "f32[2,4]={1.25,1.75,2,2,3.25,3.75,4,4}"},
+    /* 10 * 1.3 is 13 in f32. */
+    {"Resize", "f32[10] - f32[1]={1.3}", "", "f32[13]"},
     /* types */
     {"Cast", "f32[4]={-1.9,2.5,nan,0}", "to=9", "bool[4]={1,1,1,0}"},
     {"Cast", "f32[2]={-1.9,2.5}", "to=7", "i64[2]={-1,2}"},

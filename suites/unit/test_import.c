@@ -465,6 +465,18 @@ static void test_softmax(void **state)
     assert_string_equal(op_name(g->nodes.data[3]->op), "Softmax");
 }
 
+/* An extent of 0 stays one. */
+static void test_empty_softmax(void **state)
+{
+    Builder *b = *state;
+    const int64_t dims[] = {2, 3, 0};
+    b->opset.version = 11;
+    add_input(b, "x", 3, dims);
+    add_node(b, "LogSoftmax", "x", "y");
+    add_output(b, "y");
+    expect_type(import_sound(b), "y", "f32[2,3,0]");
+}
+
 static void test_upsample(void **state)
 {
     Builder *b = *state;
@@ -1132,6 +1144,7 @@ int main(void)
         TEST(test_old_broadcast),
         TEST(test_first_versions),
         TEST(test_softmax),
+        TEST(test_empty_softmax),
         TEST(test_upsample),
         TEST(test_outputs),
         TEST(test_fixed_input),

@@ -85,6 +85,27 @@ static void test_infer(void **state)
            "  const s_11: i64[2] from(s) = {3, -1}\n"
            "  y: f32[3,8] = Reshape reshape(x, s_11)\n"
            "  output y\n");
+    /* So it is where a shape on the way is an output too. */
+    expect(pass_infer, 2,
+           "graph g\n"
+           "  input x: f32[2,3]\n"
+           "  const two: i64[2] = {2, 1}\n"
+           "  s: i64[2] = Shape shape(x)\n"
+           "  t: i64[2] = Mul twice(s, two)\n"
+           "  y: f32[8,9] = Tile tile(x, t)\n"
+           "  output s\n"
+           "  output t\n"
+           "  output y\n",
+           "  input x: f32[2,3]\n"
+           "  const two: i64[2] = {2, 1}\n"
+           "  const shape.value: i64[2] = {2, 3}\n"
+           "  const t_9: i64[2] from(t) = {4, 3}\n"
+           "  s: i64[2] = Shape shape(x)\n"
+           "  t: i64[2] = Mul twice(shape.value, two)\n"
+           "  y: f32[8,9] = Tile tile(x, t_9)\n"
+           "  output s\n"
+           "  output t\n"
+           "  output y\n");
 }
 
 /* Floats that decide a shape become constants, others stay what they are. */
