@@ -96,6 +96,9 @@ void loop_set_extent(LoopContext *c, Extent name, const Expr *value)
 
 void loop_refuse_extent(LoopContext *c, Extent name)
 {
+    /* No dimension of the program is open: there is nothing to say it in. */
+    if (!c->extents)
+        return;
     int place =
         extent_is_const(name) ? 0 : graph_symbol(c->graph, name.expr->name);
     loop_store(c, c->extents, expr_int(c->arena, c->extents->dims[0] - 1),

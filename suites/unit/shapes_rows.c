@@ -381,6 +381,12 @@ const ShapeRow shapes_rows[] = {
      "  b: f32[1,2,P,Q] = Resize b(x, _, _, s) {mode=\"linear\"}\n"
      "  c: f32[1,2,P,Q] = Add c(a, y)\n"
      "  output b\n  output c\n"},
+    {"numbers without a choice",
+     "  input x: f32[0,4]\n  input s: i64[2]\n"
+     "  const z: i64[] = {0}\n"
+     "  t: i64[2] = Mul t(s, z)\n"
+     "  a: f32[0,4], b: f32[0,4] = Split p(x, t)\n"
+     "  y: f32[0,4] = Concat c(a, b) {axis=0}\n  output y\n"},
     {"the type of another",
      X "  input l: i64[3]\n  y: i64[2,T,4] = CastLike c(x, l)\n"
        "  output y\n"},
