@@ -184,6 +184,20 @@ const Graph *assay_source_graph(const AssayCompiler *c)
     return c->source;
 }
 
+const Graph *assay_canonical_graph(AssayCompiler *c)
+{
+    if (!c->source || !graph_has_canonical(c->source))
+        return c->source;
+    PassContext context = {graph_copy(c->arena, c->source), NULL, 0,
+                           evaluate_node};
+    int errors = c->diag->errors.count;
+    pass_infer(&context);
+    if (c->diag->errors.count > errors)
+        return NULL;
+    pass_canonical(&context);
+    return context.graph;
+}
+
 bool assay_export_onnx(AssayCompiler *c, const char *path)
 {
     if (!c->source)

@@ -86,8 +86,12 @@ int assay_wanted_inputs(AssayCompiler *compiler, const char *const **names);
 /* Takes a graph made with graph/graph.h; `build` fills an empty one. */
 bool assay_build(AssayCompiler *compiler, const char *name,
                  bool (*build)(struct Graph *g, void *user), void *user);
-/* The graph as loaded, before any pass: what the reference evaluates. */
+/* The graph as loaded, before any pass. */
 const struct Graph *assay_source_graph(const AssayCompiler *compiler);
+
+/* The same in the form that all levels compute: what the reference evaluates.
+ * The graph is the compiler's; NULL when it does not type. */
+const struct Graph *assay_canonical_graph(AssayCompiler *compiler);
 
 /* Writes the graph as an ONNX model: as loaded, or, after a compilation with
  * `stop_after`, as it was then. */

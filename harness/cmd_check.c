@@ -557,7 +557,11 @@ static int check_in(Check *c)
         }
         c->artifacts[c->artifact_count++] = dir;
     }
-    c->graph = assay_source_graph(c->compiler);
+    c->graph = assay_canonical_graph(c->compiler);
+    if (!c->graph) {
+        fputs(assay_errors(c->compiler), stderr);
+        return EXIT_BAD_INPUT;
+    }
     Str error = {0};
     json_t *report = check_artifacts(c, &error);
     if (!report) {

@@ -27,10 +27,13 @@ static const char usage[] =
     "bound. With WORDs only cases that have one of them in their name.\n"
     "\n"
     "      --suite onnx    Debian's libonnx-testdata: each case must do as\n"
-    "                      suites/conformance/onnx.txt says, which lists\n"
-    "                      those that are expected to fail, with a reason\n"
+    "                      suites/conformance says: onnx.must-pass.txt lists\n"
+    "                      those that must be there and pass,\n"
+    "                      onnx.expected-fail.txt those that must fail, with\n"
+    "                      a reason; one in neither list must pass, too\n"
     "      --cases DIR     any cases: all must pass\n"
     "      --list FILE     names and reasons of those that need not\n"
+    "      --only FILE     the cases that FILE names; each must be there\n"
     "      --data DIR      where the suite is\n"
     "                      (/usr/share/libonnx-testdata/data)\n"
     "      --target T      native (default), or one of `assay list targets`\n"
@@ -48,6 +51,8 @@ static const char usage[] =
     "Examples:\n"
     "  assay validate --suite onnx\n"
     "  assay validate --suite onnx --target c --level fused conv pool\n"
+    "  assay validate --suite onnx --target aarch64 --level fused \\\n"
+    "      --only suites/conformance/onnx.sample.txt\n"
     "  assay validate --cases my_cases/ --verbose\n"
     "\n"
     "Exit codes: 0 all as listed, 1 differences, 2 bad input.\n";
@@ -56,6 +61,7 @@ enum {
     OPT_SUITE = 256,
     OPT_CASES,
     OPT_LIST,
+    OPT_ONLY,
     OPT_DATA,
     OPT_TARGET_NAME,
     OPT_OWN_OPS,
@@ -70,6 +76,7 @@ static const struct option long_options[] = {
     {"suite", required_argument, NULL, OPT_SUITE},
     {"cases", required_argument, NULL, OPT_CASES},
     {"list", required_argument, NULL, OPT_LIST},
+    {"only", required_argument, NULL, OPT_ONLY},
     {"data", required_argument, NULL, OPT_DATA},
     {"target", required_argument, NULL, OPT_TARGET_NAME},
     {"ops", required_argument, NULL, OPT_OWN_OPS},
@@ -90,8 +97,9 @@ typedef struct Validate {
     Arena *arena;
     ValidatePlan plan;
     CompileOptions own; /* --ops only */
-    const char *suite, *folder, *list_file;
+    const char *suite, *folder, *list_file, *only_file;
     ExpectedList expected;
+    NameList must, only;
     Vec(const char *) words;
     Vec(CaseRow) rows;
     long every, jobs, timeout;
@@ -107,6 +115,8 @@ typedef struct Validate {
 
 static bool is_chosen(const Validate *v, const char *name)
 {
+    if (v->only_file && !names_have(&v->only, name))
+        return false;
     bool chosen = !v->words.count;
     for (int i = 0; i < v->words.count; i++)
         chosen = chosen || strstr(name, v->words.data[i]);
@@ -161,6 +171,27 @@ static bool list_cases(Validate *v)
     return true;
 }
 
+/* Data that shrank must not pass for a suite without failures. */
+static void add_missing(Validate *v, const NameList *list)
+{
+    Map there;
+    map_init(&there, v->arena);
+    for (int i = 0; i < v->rows.count; i++)
+        map_set(&there, v->rows.data[i].name, &v->rows.data[i]);
+    for (int i = 0; i < list->names.count && v->every == 1; i++) {
+        const char *name = list->names.data[i];
+        if (!is_chosen(v, name) || map_get(&there, name))
+            continue;
+        CaseRow row = {.name = name,
+                       .result = {.op = "",
+                                  .status = CASE_REFUSED,
+                                  .reason = arena_printf(
+                                      v->arena, "it is not in %s", v->folder),
+                                  .bound = ""}};
+        vec_push(v->arena, &v->rows, row);
+    }
+}
+
 /* ---- running ---------------------------------------------------------- */
 
 static void say_case(const Validate *v, const CaseRow *row)
@@ -188,8 +219,9 @@ static void *work(void *user)
         if (at >= v->rows.count)
             break;
         CaseRow *row = &v->rows.data[at];
-        ValidateResult result;
-        validate_case(scratch, row->folder, &v->plan, &result);
+        ValidateResult result = row->result;
+        if (row->folder)
+            validate_case(scratch, row->folder, &v->plan, &result);
         pthread_mutex_lock(&v->lock);
         row->result = result;
         row->result.op = arena_strdup(v->arena, result.op);
@@ -273,6 +305,9 @@ static bool take_option(Validate *v, int code)
     case OPT_LIST:
         v->list_file = optarg;
         return true;
+    case OPT_ONLY:
+        v->only_file = optarg;
+        return true;
     case OPT_TARGET_NAME:
         v->plan.target = optarg;
         return true;
@@ -299,23 +334,39 @@ static bool take_option(Validate *v, int code)
     }
 }
 
+static bool read_lists(Validate *v, Str *error)
+{
+    const char *lists = arena_printf(v->arena, "%s/suites/conformance/",
+                                     project_folder(v->arena));
+    if (v->suite &&
+        !names_read(v->arena,
+                    arena_printf(v->arena, "%sonnx.must-pass.txt", lists),
+                    &v->must, error))
+        return false;
+    if (v->suite && !v->list_file)
+        v->list_file =
+            arena_printf(v->arena, "%sonnx.expected-fail.txt", lists);
+    return (!v->list_file ||
+            expected_read(v->arena, v->list_file, &v->expected, error)) &&
+           (!v->only_file ||
+            names_read(v->arena, v->only_file, &v->only, error));
+}
+
 static int validate(Validate *v)
 {
     Str error = {0};
     Diag *diag = diag_new(v->arena, NULL);
     if (!target_find(v->arena, diag, v->plan.target))
         return bad_input("%s", diag->errors.data[0]);
-    if (!v->list_file && v->suite)
-        v->list_file = arena_printf(v->arena, "%s/suites/conformance/onnx.txt",
-                                    project_folder(v->arena));
-    if (v->list_file &&
-        !expected_read(v->arena, v->list_file, &v->expected, &error)) {
+    if (!read_lists(v, &error)) {
         int code = bad_input("%s", str_text(&error));
         str_free(&error);
         return code;
     }
     if (!list_cases(v))
         return EXIT_BAD_INPUT;
+    add_missing(v, &v->must);
+    add_missing(v, &v->only);
     if (!v->rows.count)
         return bad_input("%s: no such cases", v->folder);
     v->plan.limits.seconds = (double)v->timeout;

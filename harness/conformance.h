@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/hash.h"
+#include "base/vec.h"
 #include "harness/validate.h"
 
 /* Cases that are expected to fail: lines "NAME: reason"; '#' starts a
@@ -19,15 +20,26 @@ bool expected_read(Arena *arena, const char *path, ExpectedList *list,
 /* NULL: it must pass. */
 const char *expected_reason(const ExpectedList *list, const char *name);
 
+/* Names of cases, one a line; '#' starts a comment. */
+typedef struct NameList {
+    Map set; /* name -> itself */
+    Vec(const char *) names;
+} NameList;
+
+bool names_read(Arena *arena, const char *path, NameList *list, Str *error);
+bool names_have(const NameList *list, const char *name);
+
 typedef struct CaseRow {
-    const char *name, *folder;
+    const char *name;
+    const char *folder; /* NULL: a list names it, but it is not there */
     const char *excuse; /* why it may fail, or NULL */
     ValidateResult result;
 } CaseRow;
 
-/* A failure that is not listed, or a listed one that passes. */
+/* A failure that is not listed, or a listed one that passes. One that crashes
+ * or does not end is never as listed. */
 bool case_differs(const CaseRow *row);
-/* "ok", "expected", "unexpected ok", or the status of a failure. */
+/* "ok", "expected", "unexpected ok", "missing", or the status of a failure. */
 const char *case_outcome(const CaseRow *row);
 
 void conformance_print_table(Arena *arena, FILE *file, const CaseRow *rows,

@@ -103,7 +103,7 @@ static int compile_and_check(void *user)
         fputs(assay_errors(compiler), stderr);
         return EXIT_BAD_INPUT;
     }
-    return check(arena, job, assay_source_graph(compiler), artifact);
+    return check(arena, job, assay_canonical_graph(compiler), artifact);
 }
 
 /* ---- here: loaded and timed ------------------------------------------- */

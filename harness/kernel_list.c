@@ -44,7 +44,7 @@ static bool build_group(Graph *g, const KernelCase *c)
     const ModelRow *row = c->row;
     return open_groups(row->open, row->model) &&
            kernel_extract(
-               g, assay_source_graph(row->open->compiler),
+               g, assay_canonical_graph(row->open->compiler),
                assay_graph(row->open->compiler)->groups.data[row->group]);
 }
 

@@ -206,3 +206,67 @@ bool ref_qlinear_conv(RefCall *call)
     return ref_need(call, 8) && conv(call, call->in[0], call->in[3],
                                      call->in[2], call->in[5], true);
 }
+
+/* ---- whole numbers in f32 to stored values ------------------------------ */
+
+static bool stored_type(RefCall *call, DType *dtype)
+{
+    return ref_dtype(call, "to", DT_INVALID, dtype);
+}
+
+static void store_clipped(const RefCall *call, Array *y, int64_t i, double v)
+{
+    double low = (double)attrs_int(call->attrs, "low", 0);
+    double high = (double)attrs_int(call->attrs, "high", 0);
+
+    array_set_int(y, i, (int64_t)fmin(fmax(v, low), high));
+}
+
+bool ref_requantize(RefCall *call)
+{
+    DType dtype;
+    int axis = 0;
+
+    if (!ref_need(call, 3) || !stored_type(call, &dtype))
+        return false;
+    const Array *x = call->in[0], *factor = call->in[1];
+    if (factor->rank &&
+        !ref_axis(call, attrs_int(call->attrs, "axis", 1), x->rank, &axis))
+        return false;
+    Array *y = ref_out(call, 0, dtype, x->rank, x->dims);
+    RefLines lines = factor->rank ? ref_lines(x, axis) : (RefLines){1, 1, 1};
+    for (int64_t i = 0; i < array_count(x); i++) {
+        int64_t c = factor->rank ? i / lines.inner % lines.n : 0;
+        float v = (float)array_get(x, i) * (float)array_get(factor, c);
+        store_clipped(call, y, i,
+                      (double)nearbyintf(v) + array_get(call->in[2], 0));
+    }
+    return true;
+}
+
+bool ref_requantize_sum(RefCall *call)
+{
+    int64_t dims[MAX_RANK];
+    RefWalk walk = {0};
+    DType dtype;
+
+    if (!ref_need(call, 5) || !stored_type(call, &dtype))
+        return false;
+    const Array *const x[2] = {call->in[0], call->in[2]};
+    if (!ref_broadcast(call, x, 2, &walk.rank, dims))
+        return false;
+    Array *y = ref_out(call, 0, dtype, walk.rank, dims);
+    memcpy(walk.dims, dims, sizeof dims);
+    for (int k = 0; k < 2; k++)
+        ref_broadcast_strides(x[k], walk.rank, walk.stride[k]);
+    for (int64_t i = 0; i < array_count(y); i++) {
+        float v = fmaf((float)array_get(x[1], walk.offset[1]),
+                       (float)array_get(call->in[3], 0),
+                       (float)array_get(call->in[4], 0));
+        v = fmaf((float)array_get(x[0], walk.offset[0]),
+                 (float)array_get(call->in[1], 0), v);
+        store_clipped(call, y, i, (double)nearbyintf(v));
+        ref_walk_next(&walk);
+    }
+    return true;
+}

@@ -235,6 +235,7 @@ bool ref_arg(RefCall *call)
 /* Running sums along the axis that operand 1 holds. */
 bool ref_cumsum(RefCall *call)
 {
+    bool product = strcmp(call->op, "CumProd") == 0;
     bool exclusive = attrs_int(call->attrs, "exclusive", 0) != 0;
     bool reverse = attrs_int(call->attrs, "reverse", 0) != 0;
     int64_t inner = 1, outer = 1;
@@ -252,16 +253,17 @@ bool ref_cumsum(RefCall *call)
     int64_t n = x->dims[axis];
     Array *y = ref_out(call, 0, x->dtype, x->rank, x->dims);
     for (int64_t o = 0; o < outer * inner; o++) {
-        double sum = 0;
-        /* Both sums run; the type says which one counts. */
-        uint64_t int_sum = 0;
+        double sum = product;
+        /* Both run; the type says which one counts. */
+        uint64_t int_sum = product;
         for (int64_t i = 0; i < n; i++) {
             int64_t k = reverse ? n - 1 - i : i;
             int64_t at = (o / inner * n + k) * inner + o % inner;
             double v = array_get(x, at), before = sum;
             uint64_t int_before = int_sum;
-            sum += v;
-            int_sum += (uint64_t)array_get_int(x, at);
+            uint64_t int_v = (uint64_t)array_get_int(x, at);
+            sum = product ? sum * v : sum + v;
+            int_sum = product ? int_sum * int_v : int_sum + int_v;
             if (dtype_is_float(x->dtype))
                 array_set(y, at, exclusive ? before : sum);
             else

@@ -46,6 +46,7 @@ const RefOp reference_ops[] = {
     {"", "ConvTranspose", ref_conv_transpose},
     {"", "Cos", ref_unary},
     {"", "Cosh", ref_unary},
+    {"", "CumProd", ref_cumsum},
     {"", "CumSum", ref_cumsum},
     {"", "DFT", ref_dft},
     {"", "DeformConv", ref_deform_conv},
@@ -166,6 +167,7 @@ const RefOp reference_ops[] = {
     {"", "Squeeze", ref_squeeze},
     {"", "Sub", ref_binary},
     {"", "Sum", ref_variadic},
+    {"", "SwiGLU", ref_swiglu},
     {"", "Swish", ref_unary},
     {"", "Tan", ref_unary},
     {"", "Tanh", ref_unary},
@@ -180,6 +182,8 @@ const RefOp reference_ops[] = {
     {"", "Unsqueeze", ref_unsqueeze},
     {"", "Where", ref_where},
     {"", "Xor", ref_compare},
+    {"assay", "Requantize", ref_requantize},
+    {"assay", "RequantizeSum", ref_requantize_sum},
     {NULL, NULL, NULL},
 };
 

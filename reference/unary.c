@@ -335,3 +335,19 @@ bool ref_shrink(RefCall *call)
     }
     return true;
 }
+
+/* Swish of the first operand times the second. */
+bool ref_swiglu(RefCall *call)
+{
+    if (!ref_need(call, 2))
+        return false;
+    const Array *x = call->in[0];
+    double *gate = ref_doubles(call, x),
+           *value = ref_doubles(call, call->in[1]);
+    double alpha = attrs_float(call->attrs, "alpha", 1);
+    int64_t count = array_count(x);
+    for (int64_t i = 0; i < count; i++)
+        gate[i] = f_swish(gate[i], alpha, 0) * value[i];
+    ref_store_doubles(ref_out(call, 0, x->dtype, x->rank, x->dims), gate);
+    return true;
+}

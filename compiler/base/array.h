@@ -43,6 +43,7 @@ typedef struct Array {
     int rank;
     int64_t dims[MAX_RANK];
     void *data; /* row-major, 64-byte aligned when made by array_new */
+    int bits;   /* of each integer, where a file has fewer than its type */
 } Array;
 
 /* Elements; 1 for a scalar. */

@@ -274,7 +274,7 @@ static bool read_body(Reader *outer, Node *node, const Onnx__NodeProto *proto,
         Node *same = add_node(r, "Identity", NULL, &condition, 1);
         graph_mark_output(r->in.g, same->outputs.data[0]);
     }
-    if (!reader_outputs(r) || !graph_sort(r->in.g))
+    if (!reader_outputs(r) || !graph_sort(r->in.g) || !narrow_check(r->in.g))
         return false;
     vec_push(arena, &node->bodies, r->in.g);
     vec_push(arena, &outer->bodies, ((BodyReader){node, r}));

@@ -64,7 +64,13 @@ static bool check_ops(Export *e)
 
 static int64_t ir_version(int opset)
 {
-    return opset >= 23 ? 11 : opset >= 21 ? 10 : opset >= 19 ? 9 : 8;
+    return opset >= 28   ? 14
+           : opset >= 25 ? 13
+           : opset >= 24 ? 12
+           : opset >= 23 ? 11
+           : opset >= 21 ? 10
+           : opset >= 19 ? 9
+                         : 8;
 }
 
 /* ---- messages --------------------------------------------------------- */

@@ -12,7 +12,7 @@
 #include "import/reader.h"
 #include "ops/op.h"
 
-enum { OLDEST_IR = 3, NEWEST_IR = 13, OLDEST_OPSET = 1, NEWEST_OPSET = 25 };
+enum { OLDEST_IR = 3, NEWEST_IR = 14, OLDEST_OPSET = 1, NEWEST_OPSET = 28 };
 
 bool is_onnx_domain(const char *domain)
 {
@@ -160,9 +160,9 @@ static bool read_input_type(Reader *r, const Onnx__ValueInfoProto *proto,
     *type = (TensorType){.dtype = dtype_of_onnx(tensor->elem_type)};
     if (type->dtype == DT_INVALID)
         return diag_error(diag,
-                          "input %s has the element type number %d, "
-                          "which is not supported",
-                          name, tensor->elem_type);
+                          "input %s has the element type %s, which is not "
+                          "supported",
+                          name, narrow_name(r->in.arena, tensor->elem_type));
     if (!tensor->shape)
         return diag_error(diag,
                           "input %s has no shape; export the model "
@@ -366,6 +366,8 @@ static bool read_attr(Reader *r, const Onnx__NodeProto *node,
     Arena *arena = r->in.arena;
     const char *name = text_of(proto->name);
     Attr attr = {.name = name};
+    if (attrs_find(attrs, name))
+        return attr_fault(r, node, name, "is there twice");
     if (proto->ref_attr_name && *proto->ref_attr_name)
         return attr_fault(r, node, name, "refers to a function's attribute");
     switch (attr_type(proto)) {
@@ -771,7 +773,8 @@ static Graph *read_model(Reader *r)
     ok &= report_missing(r);
     /* Names that were never defined follow from the faults so far. */
     if (!ok || !reader_connect(r) || !reader_outputs(r) || !check_dims(r) ||
-        !graph_sort(r->in.g) || !reader_upgrade(r) || !graph_sort(r->in.g))
+        !graph_sort(r->in.g) || !narrow_check(r->in.g) || !reader_upgrade(r) ||
+        !graph_sort(r->in.g))
         return NULL;
     return r->in.g;
 }

@@ -31,6 +31,20 @@ ProtobufCMessage *message_unpack(Arena *arena,
  * file beside which external data lie; NULL: none are allowed. */
 Array *tensor_value(Arena *arena, Diag *diag, const Onnx__TensorProto *proto,
                     const char *name, const char *model_path);
+
+/* ---- narrow.c: element types of less than a byte, which no DType is */
+
+/* "int4", or "number 99" for a type that is not known either. */
+const char *narrow_name(Arena *arena, int32_t number);
+/* Bits of an integer type that can be unpacked, and the type that then holds
+ * it; 0 for other types. */
+int narrow_bits(int32_t number, DType *dtype);
+/* `packed` has as many bytes as the numbers of `shape` take, which has their
+ * type and `bits`. */
+Array *narrow_unpack(Arena *arena, const Array *packed, const Array *shape);
+/* Whether all that reads unpacked constants is right for them. */
+bool narrow_check(Graph *g);
+
 /* ---- external.c: fills the array from a file in the model's folder. */
 bool external_read(Arena *arena, Diag *diag, const Onnx__TensorProto *proto,
                    const char *name, const char *model_path, Array *array);

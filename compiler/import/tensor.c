@@ -9,15 +9,18 @@
 enum { ALIAS_BYTES = 4096 };
 
 /* Extents and element type, checked for sense and size. */
-static bool read_shape(Diag *diag, const Onnx__TensorProto *proto,
-                       const char *name, Array *array)
+static bool read_shape(Arena *arena, Diag *diag,
+                       const Onnx__TensorProto *proto, const char *name,
+                       Array *array)
 {
     array->dtype = dtype_of_onnx(proto->data_type);
     if (array->dtype == DT_INVALID)
+        array->bits = narrow_bits(proto->data_type, &array->dtype);
+    if (array->dtype == DT_INVALID)
         return diag_error(diag,
-                          "tensor %s has the element type number %d, which is "
-                          "not supported",
-                          name, proto->data_type);
+                          "tensor %s has the element type %s, which is not "
+                          "supported",
+                          name, narrow_name(arena, proto->data_type));
     if (proto->n_dims > MAX_RANK)
         return diag_error(diag,
                           "tensor %s has rank %zu; at most %d is "
@@ -157,29 +160,39 @@ static bool from_typed(Arena *arena, Diag *diag,
     return true;
 }
 
+/* The data, wherever they are. */
+static bool read_data(Arena *arena, Diag *diag, const Onnx__TensorProto *proto,
+                      const char *name, const char *model_path, Array *array)
+{
+    if (proto->segment)
+        return diag_error(diag,
+                          "tensor %s is stored in segments, which is not "
+                          "supported",
+                          name);
+    if (array->dtype == DT_STRING)
+        return from_strings(arena, diag, proto, name, array);
+    if (proto->has_data_location &&
+        proto->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
+        return external_read(arena, diag, proto, name, model_path, array);
+    return proto->has_raw_data ? from_raw(arena, diag, proto, name, array)
+                               : from_typed(arena, diag, proto, name, array);
+}
+
 Array *tensor_value(Arena *arena, Diag *diag, const Onnx__TensorProto *proto,
                     const char *name, const char *model_path)
 {
     Array *array = ARENA_NEW(arena, Array);
-    bool ok = read_shape(diag, proto, name, array);
-    if (!ok)
+    if (!read_shape(arena, diag, proto, name, array))
         return NULL;
-    if (proto->segment)
-        ok = diag_error(diag,
-                        "tensor %s is stored in segments, which is not "
-                        "supported",
-                        name);
-    else if (array->dtype == DT_STRING)
-        ok = from_strings(arena, diag, proto, name, array);
-    else if (proto->has_data_location &&
-             proto->data_location ==
-                 ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
-        ok = external_read(arena, diag, proto, name, model_path, array);
-    else if (proto->has_raw_data)
-        ok = from_raw(arena, diag, proto, name, array);
-    else
-        ok = from_typed(arena, diag, proto, name, array);
-    return ok ? array : NULL;
+    if (!array->bits)
+        return read_data(arena, diag, proto, name, model_path, array) ? array
+                                                                      : NULL;
+    int64_t each = 8 / array->bits;
+    Array packed = {.dtype = DT_U8, .rank = 1};
+    packed.dims[0] = (array_count(array) + each - 1) / each;
+    if (!read_data(arena, diag, proto, name, model_path, &packed))
+        return NULL;
+    return narrow_unpack(arena, &packed, array);
 }
 
 Array *onnx_read_tensor(Arena *arena, Diag *diag, const char *path)

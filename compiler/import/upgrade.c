@@ -119,14 +119,6 @@ static bool drop_ratio(Importer *in, Node *node)
     return drop_is_test(in, node);
 }
 
-static bool drop_spatial(Importer *in, Node *node)
-{
-    if (attrs_int(&node->attrs, "spatial", 1) != 1)
-        return fault(in, node, "spatial 0 is not supported");
-    attrs_remove(&node->attrs, "spatial");
-    return drop_is_test(in, node);
-}
-
 /* The third operand has broadcast by itself since version 7. */
 static bool drop_broadcast(Importer *in, Node *node)
 {
@@ -223,17 +215,11 @@ static Tensor *shape_of(Importer *in, Node *node, Tensor *x)
                               array_ints(in->arena, dims, x->type.rank));
 }
 
-/* Before version 13 the axes from `axis` on counted as one. Unless that is
- * the last one alone: flatten, apply, and give the shape back. */
-static bool flatten_softmax(Importer *in, Node *node)
+/* The node gets its first input as a matrix, axes from `axis` on as one, and
+ * its result gets the shape back. */
+static bool flatten_around(Importer *in, Node *node, int64_t axis)
 {
-    Tensor *x = node->inputs.count ? node->inputs.data[0] : NULL;
-    int64_t axis = attrs_int(&node->attrs, "axis", 1);
-    attrs_set_int(in->arena, &node->attrs, "axis", -1);
-    if (!x)
-        return fault(in, node, "has no input");
-    if (axis == -1 || (x->type.rank > 0 && axis == x->type.rank - 1))
-        return true;
+    Tensor *x = node->inputs.data[0];
     Node *flat = add_before(in, "Flatten", node, "flatten", x, NULL);
     Tensor *shape = shape_of(in, node, x);
     if (!flat || !shape)
@@ -259,6 +245,48 @@ static bool flatten_softmax(Importer *in, Node *node)
     graph_set_input(in->g, node, 0, flat->outputs.data[0]);
     back->outputs.data[0]->type = x->type;
     return x->type.rank < 0 || op_infer(in->g, flat);
+}
+
+/* Before version 13 the axes from `axis` on counted as one. Unless that is
+ * the last one alone: flatten, apply, and give the shape back. */
+static bool flatten_softmax(Importer *in, Node *node)
+{
+    Tensor *x = node->inputs.count ? node->inputs.data[0] : NULL;
+    const Attr *attr = attrs_find(&node->attrs, "axis");
+    int64_t axis = attrs_int(&node->attrs, "axis", 1);
+    if (!x)
+        return fault(in, node, "has no input");
+    if (attr && attr->kind != ATTR_INT)
+        return fault(in, node, "its attribute axis must be an integer");
+    if (x->type.rank >= 0 && (axis < -x->type.rank || axis > x->type.rank))
+        return fault(in, node, "its attribute axis is outside the rank");
+    attrs_set_int(in->arena, &node->attrs, "axis", -1);
+    return axis == -1 || (x->type.rank > 0 && axis == x->type.rank - 1) ||
+           flatten_around(in, node, axis);
+}
+
+/* With spatial 0 each element of an image was normalized by numbers of its
+ * own: a channel each. */
+static bool spread_spatial(Importer *in, Node *node)
+{
+    static const int64_t all = -1;
+    if (attrs_int(&node->attrs, "spatial", 1) == 0 && node->inputs.count) {
+        for (int i = 1; i < node->inputs.count; i++) {
+            const char *name = arena_printf(in->arena, "flatten%d", i);
+            Tensor *shape = graph_add_constant(
+                in->g, arena_printf(in->arena, "%s.%s", node->name, name),
+                array_ints(in->arena, &all, 1));
+            Node *flat = add_before(in, "Reshape", node, name,
+                                    node->inputs.data[i], shape);
+            if (!flat || !op_infer(in->g, flat))
+                return false;
+            graph_set_input(in->g, node, i, flat->outputs.data[0]);
+        }
+        if (!node->inputs.data[0] || !flatten_around(in, node, 1))
+            return fault(in, node, "spatial 0 needs an input");
+    }
+    attrs_remove(&node->attrs, "spatial");
+    return drop_is_test(in, node);
 }
 
 /* Version 18 had one scale and bias a group; later there is one a channel.
@@ -396,7 +424,7 @@ static bool whole_power(Importer *in, Node *node)
 static const Upgrade upgrades[] = {
     {"Add", 7, align_operand},
     {"And", 7, align_operand},
-    {"BatchNormalization", 9, drop_spatial},
+    {"BatchNormalization", 9, spread_spatial},
     {"Cast", 6, number_type},
     {"Clip", 11, move_bounds},
     {"Concat", 4, default_axis},

@@ -262,6 +262,31 @@ static void define_clip(DefineContext *c)
     stage_end(&b, x);
 }
 
+/* A gate and what it lets through, of one shape. */
+static bool infer_swiglu(InferContext *c)
+{
+    const TensorType *x = infer_input(c, 0);
+    if (!infer_types(c, 0, TYPES_FLOAT) || !infer_same_dtype(c, 0, 1))
+        return false;
+    if (!type_equal(x, infer_input(c, 1)))
+        return infer_error(c, "%s and %s must have the same shape",
+                           c->node->inputs.data[0]->name,
+                           c->node->inputs.data[1]->name);
+    infer_set(c, 0, x->dtype, x->rank, x->dims);
+    return true;
+}
+
+static void define_swiglu(DefineContext *c)
+{
+    StageBuilder b;
+    stage_begin(&b, c->def, c->out[0]);
+    DType type = c->out[0]->dtype, work = work_dtype(type);
+    const Expr *gate = expr_cast(b.arena, work, read_same(&b, c->in[0]));
+    const Expr *value = expr_cast(b.arena, work, read_same(&b, c->in[1]));
+    gate = scalar_swish(b.arena, c->node, gate);
+    stage_end(&b, expr_cast(b.arena, type, expr_mul(b.arena, gate, value)));
+}
+
 /* The slope broadcasts to the input, never the other way round. */
 static bool infer_prelu(InferContext *c)
 {
@@ -356,6 +381,18 @@ static const Op op_prelu = {.name = "PRelu",
                             .define = define_prelu,
                             .since = 16};
 
+static const Op op_swiglu = {.name = "SwiGLU",
+                             .domain = "",
+                             .min_inputs = 2,
+                             .max_inputs = 2,
+                             .min_outputs = 1,
+                             .max_outputs = 1,
+                             .traits = OP_ELEMENTWISE,
+                             .attrs = alpha_attrs,
+                             .infer = infer_swiglu,
+                             .define = define_swiglu,
+                             .since = 28};
+
 const Op *const ops_activation[] = {&row_relu.op,
                                     &row_leaky_relu.op,
                                     &row_thresholded_relu.op,
@@ -373,4 +410,5 @@ const Op *const ops_activation[] = {&row_relu.op,
                                     &row_gelu.op,
                                     &op_clip,
                                     &op_prelu,
+                                    &op_swiglu,
                                     NULL};

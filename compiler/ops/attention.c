@@ -506,7 +506,7 @@ static void define_attention(DefineContext *c)
 }
 
 static const AttrSpec attention_attrs[] = {
-    {"is_causal", ATTR_INT, false},
+    {"is_causal", ATTR_FLAG, false},
     {"kv_num_heads", ATTR_INT, false},
     {"left_window_size", ATTR_INT, false},
     {"q_num_heads", ATTR_INT, false},
@@ -517,7 +517,7 @@ static const AttrSpec attention_attrs[] = {
     {"softmax_precision", ATTR_INT, false},
     {0}};
 static const AttrSpec plain_attrs[] = {
-    {"is_causal", ATTR_INT, false},
+    {"is_causal", ATTR_FLAG, false},
     {"left_window_size", ATTR_INT, false},
     {"past_length", ATTR_INT, false},
     {"qk_matmul_output_mode", ATTR_INT, false},

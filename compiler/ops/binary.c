@@ -103,8 +103,10 @@ static const Expr *scalar_div(Arena *a, const Node *node, const Expr *x,
     return dtype_is_float(x->dtype) ? expr_div(a, x, y) : divide_ints(a, x, y);
 }
 
-/* C's fmod, by way of double: exact for quotients below 2^53. */
-static const Expr *mod_floats(Arena *a, const Expr *x, const Expr *y)
+/* C's fmod, by way of double: exact for quotients below 2^53. Python's result
+ * is another where its sign is not the divisor's. */
+static const Expr *mod_floats(Arena *a, const Expr *x, const Expr *y,
+                              bool fmod)
 {
     const Expr *wide_x = expr_cast(a, DT_F64, x);
     const Expr *wide_y = expr_cast(a, DT_F64, y);
@@ -112,7 +114,16 @@ static const Expr *mod_floats(Arena *a, const Expr *x, const Expr *y)
     const Expr *whole =
         expr_select(a, is_negative(a, q), expr_unary(a, EX_CEIL, q),
                     expr_unary(a, EX_FLOOR, q));
+    const Expr *zero = const_like(a, q, 0);
     const Expr *rest = expr_sub(a, wide_x, expr_mul(a, whole, wide_y));
+    /* Also of an infinite divisor, whose product with 0 is NaN. */
+    rest = expr_select(a, expr_binary(a, EX_EQ, whole, zero), wide_x, rest);
+    if (!fmod) {
+        const Expr *other = expr_binary(a, EX_NE, is_negative(a, rest),
+                                        is_negative(a, wide_y));
+        other = expr_and(a, other, expr_binary(a, EX_NE, rest, zero));
+        rest = expr_select(a, other, expr_add(a, rest, wide_y), rest);
+    }
     return expr_cast(a, x->dtype, rest);
 }
 
@@ -122,7 +133,7 @@ static const Expr *scalar_mod(Arena *a, const Node *node, const Expr *x,
 {
     bool fmod = attrs_int(&node->attrs, "fmod", 0) != 0;
     if (dtype_is_float(x->dtype))
-        return mod_floats(a, x, y);
+        return mod_floats(a, x, y, fmod);
     const Expr *by = positive_divisor(a, y);
     if (!dtype_is_signed(x->dtype))
         return expr_binary(a, EX_MOD, x, by);
@@ -131,15 +142,6 @@ static const Expr *scalar_mod(Arena *a, const Node *node, const Expr *x,
     const Expr *flipped = expr_select(a, flip, expr_unary(a, EX_NEG, x), x);
     const Expr *rest = expr_binary(a, EX_MOD, flipped, by);
     return expr_select(a, flip, expr_unary(a, EX_NEG, rest), rest);
-}
-
-/* The standard leaves floats without fmod undefined. */
-static bool infer_mod(InferContext *c)
-{
-    bool fmod = attrs_int(&c->node->attrs, "fmod", 0) != 0;
-    if (!fmod && dtype_is_float(infer_input(c, 0)->dtype))
-        return infer_error(c, "Mod of floats needs the attribute fmod=1");
-    return infer_binary(c);
 }
 
 /* The exponent may have another type; the result has the base's. */
@@ -191,7 +193,7 @@ static void define_pow(DefineContext *c)
     stage_end(&b, value);
 }
 
-static const AttrSpec mod_attrs[] = {{"fmod", ATTR_INT, false}, {0}};
+static const AttrSpec mod_attrs[] = {{"fmod", ATTR_FLAG, false}, {0}};
 
 #define ROW(field, op_name, most, allowed, more_traits, rule, definition,     \
             specs, function, first)                                           \
@@ -217,7 +219,7 @@ ROW(mul, "Mul", 2, TYPES_NUMBER, OP_COMMUTATIVE, infer_binary, define_binary,
     NULL, scalar_mul, 14);
 ROW(div, "Div", 2, TYPES_NUMBER, 0, infer_binary, define_binary, NULL,
     scalar_div, 14);
-ROW(mod, "Mod", 2, TYPES_NUMBER, 0, infer_mod, define_binary, mod_attrs,
+ROW(mod, "Mod", 2, TYPES_NUMBER, 0, infer_binary, define_binary, mod_attrs,
     scalar_mod, 13);
 ROW(pow, "Pow", 2, TYPES_NUMBER, 0, infer_pow, define_pow, NULL, NULL, 15);
 ROW(max, "Max", -1, TYPES_NUMBER, 0, infer_binary, define_binary, NULL,

@@ -52,11 +52,11 @@ static void define_cast(DefineContext *c)
 }
 
 static const AttrSpec cast_attrs[] = {{"to", ATTR_INT, true},
-                                      {"saturate", ATTR_INT, false},
+                                      {"saturate", ATTR_FLAG, false},
                                       {"round_mode", ATTR_STRING, false},
                                       {0}};
 static const AttrSpec like_attrs[] = {
-    {"saturate", ATTR_INT, false}, {"round_mode", ATTR_STRING, false}, {0}};
+    {"saturate", ATTR_FLAG, false}, {"round_mode", ATTR_STRING, false}, {0}};
 
 static const Op op_cast = {.name = "Cast",
                            .domain = "",

@@ -175,8 +175,8 @@ static void define_gemm(DefineContext *c)
 
 static const AttrSpec gemm_attrs[] = {{"alpha", ATTR_FLOAT, false},
                                       {"beta", ATTR_FLOAT, false},
-                                      {"transA", ATTR_INT, false},
-                                      {"transB", ATTR_INT, false},
+                                      {"transA", ATTR_FLAG, false},
+                                      {"transB", ATTR_FLAG, false},
                                       {0}};
 
 static const Op op_matmul = {.name = "MatMul",

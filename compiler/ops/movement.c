@@ -674,13 +674,17 @@ static void define_space_to_depth(DefineContext *c)
 {
     const Buffer *x = c->in[0];
     int64_t size = attrs_int(&c->node->attrs, "blocksize", 1);
+    bool depth_first = attrs_string(&c->node->attrs, "mode", "DCR")[0] == 'D';
     StageBuilder b;
     stage_begin(&b, c->def, c->out[0]);
     Arena *a = b.arena;
     const Expr *depth =
         x->dims[1] > 0 ? buffer_extent(a, x, 1) : expr_int(a, 1);
-    const Expr *cell = expr_div(a, b.index[1], depth);
-    const Expr *channel = expr_binary(a, EX_MOD, b.index[1], depth);
+    const Expr *inner = depth_first ? depth : expr_int(a, size * size);
+    const Expr *outer = expr_div(a, b.index[1], inner);
+    inner = expr_binary(a, EX_MOD, b.index[1], inner);
+    const Expr *cell = depth_first ? outer : inner;
+    const Expr *channel = depth_first ? inner : outer;
     const Expr *row = expr_div(a, cell, expr_int(a, size));
     const Expr *column = expr_binary(a, EX_MOD, cell, expr_int(a, size));
     const Expr *index[4] = {
@@ -697,7 +701,6 @@ static const AttrSpec split_attrs[] = {
 static const AttrSpec pad_attrs[] = {{"mode", ATTR_STRING, false}, {0}};
 static const AttrSpec block_attrs[] = {
     {"blocksize", ATTR_INT, true}, {"mode", ATTR_STRING, false}, {0}};
-static const AttrSpec space_attrs[] = {{"blocksize", ATTR_INT, true}, {0}};
 
 #define ROW(field, op_name, least, most, outputs, more, specs, rule,          \
             definition, first)                                                \
@@ -724,7 +727,7 @@ ROW(pad, "Pad", 2, 4, 1, OP_RUNTIME_EXTENTS, pad_attrs, infer_pad, define_pad,
     19);
 ROW(depth_to_space, "DepthToSpace", 1, 1, 1, OP_RUNTIME_EXTENTS, block_attrs,
     infer_depth_to_space, define_depth_to_space, 13);
-ROW(space_to_depth, "SpaceToDepth", 1, 1, 1, OP_RUNTIME_EXTENTS, space_attrs,
+ROW(space_to_depth, "SpaceToDepth", 1, 1, 1, OP_RUNTIME_EXTENTS, block_attrs,
     infer_space_to_depth, define_space_to_depth, 13);
 
 const Op *const ops_movement[] = {

@@ -248,7 +248,7 @@ static void program_nms(LoopContext *c)
                     loop_get(c, at));
 }
 
-static const AttrSpec nms_attrs[] = {{"center_point_box", ATTR_INT, false},
+static const AttrSpec nms_attrs[] = {{"center_point_box", ATTR_FLAG, false},
                                      {0}};
 
 static const Op op_nms = {.name = "NonMaxSuppression",

@@ -485,7 +485,7 @@ static void define_lrn(DefineContext *c)
 
 static const AttrSpec batch_attrs[] = {{"epsilon", ATTR_FLOAT, false},
                                        {"momentum", ATTR_FLOAT, false},
-                                       {"training_mode", ATTR_INT, false},
+                                       {"training_mode", ATTR_FLAG, false},
                                        {0}};
 static const AttrSpec layer_attrs[] = {{"axis", ATTR_INT, false},
                                        {"epsilon", ATTR_FLOAT, false},

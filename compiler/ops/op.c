@@ -12,7 +12,8 @@
 #define TABLE(name, family, following)                                        \
     static const OpTable name = {family, following}
 TABLE(table_qlinear, ops_qlinear, NULL);
-TABLE(table_rotary, ops_rotary, &table_qlinear);
+TABLE(table_requantize, ops_requantize, &table_qlinear);
+TABLE(table_rotary, ops_rotary, &table_requantize);
 TABLE(table_attention, ops_attention, &table_rotary);
 TABLE(table_deform, ops_deform, &table_attention);
 TABLE(table_sample, ops_sample, &table_deform);
@@ -145,10 +146,14 @@ static bool check_attrs(InferContext *c)
         const AttrSpec *spec = find_spec(op, attr->name);
         if (!spec)
             return infer_error(c, "unknown attribute %s", attr->name);
-        if (spec->kind != attr->kind)
+        AttrKind kind = spec->kind == ATTR_FLAG ? ATTR_INT : spec->kind;
+        if (kind != attr->kind)
             return infer_error(c, "attribute %s is %s, it must be %s",
                                attr->name, kind_name(attr->kind),
-                               kind_name(spec->kind));
+                               kind_name(kind));
+        if (spec->kind == ATTR_FLAG && attr->i != 0 && attr->i != 1)
+            return infer_error(c, "attribute %s is %lld, it must be 0 or 1",
+                               attr->name, (long long)attr->i);
     }
     for (const AttrSpec *spec = op->attrs; spec && spec->name; spec++)
         if (spec->required && !attrs_find(attrs, spec->name))

@@ -50,6 +50,9 @@ typedef enum OpTrait {
     OP_STRINGS = 1 << 14
 } OpTrait;
 
+/* For an AttrSpec: an integer that must be 0 or 1. */
+#define ATTR_FLAG ((AttrKind)(ATTR_TENSOR + 1))
+
 typedef struct AttrSpec {
     const char *name;
     AttrKind kind;
@@ -119,6 +122,10 @@ struct Op {
      * reassociated ones (-O2); true when it did. NULL: nothing to do. Used
      * for BatchNormalization and the like. */
     bool (*decompose)(Graph *g, Node *node);
+    /* Rewrites the node, with those before it, into the form in which all
+     * levels compute it and the reference, too; true when it did. NULL: it is
+     * computed as it stands. */
+    bool (*canonical)(Graph *g, Node *node);
     /* Weights axis that is output channel, for OP_LINEAR_WEIGHTS; the
      * output's channel axis comes from `output_channel_axis`. Negative
      * counts from the end. */

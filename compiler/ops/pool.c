@@ -350,18 +350,18 @@ static void define_global_lp_pool(DefineContext *c)
 }
 
 static const AttrSpec max_attrs[] = {
-    {"auto_pad", ATTR_STRING, false}, {"ceil_mode", ATTR_INT, false},
+    {"auto_pad", ATTR_STRING, false}, {"ceil_mode", ATTR_FLAG, false},
     {"dilations", ATTR_INTS, false},  {"kernel_shape", ATTR_INTS, true},
-    {"pads", ATTR_INTS, false},       {"storage_order", ATTR_INT, false},
+    {"pads", ATTR_INTS, false},       {"storage_order", ATTR_FLAG, false},
     {"strides", ATTR_INTS, false},    {0}};
 static const AttrSpec average_attrs[] = {
-    {"auto_pad", ATTR_STRING, false},       {"ceil_mode", ATTR_INT, false},
-    {"count_include_pad", ATTR_INT, false}, {"dilations", ATTR_INTS, false},
-    {"kernel_shape", ATTR_INTS, true},      {"pads", ATTR_INTS, false},
-    {"strides", ATTR_INTS, false},          {0}};
+    {"auto_pad", ATTR_STRING, false},        {"ceil_mode", ATTR_FLAG, false},
+    {"count_include_pad", ATTR_FLAG, false}, {"dilations", ATTR_INTS, false},
+    {"kernel_shape", ATTR_INTS, true},       {"pads", ATTR_INTS, false},
+    {"strides", ATTR_INTS, false},           {0}};
 
 static const AttrSpec lp_attrs[] = {
-    {"auto_pad", ATTR_STRING, false}, {"ceil_mode", ATTR_INT, false},
+    {"auto_pad", ATTR_STRING, false}, {"ceil_mode", ATTR_FLAG, false},
     {"dilations", ATTR_INTS, false},  {"kernel_shape", ATTR_INTS, true},
     {"p", ATTR_INT, false},           {"pads", ATTR_INTS, false},
     {"strides", ATTR_INTS, false},    {0}};

@@ -404,7 +404,7 @@ static void define_center(DefineContext *c)
                    : expr_read(a, x, index));
 }
 
-static const AttrSpec trilu_attrs[] = {{"upper", ATTR_INT, false}, {0}};
+static const AttrSpec trilu_attrs[] = {{"upper", ATTR_FLAG, false}, {0}};
 static const AttrSpec eye_attrs[] = {
     {"dtype", ATTR_INT, false}, {"k", ATTR_INT, false}, {0}};
 static const AttrSpec axis_attrs[] = {{"axis", ATTR_INT, false}, {0}};

@@ -3,6 +3,7 @@
  * match those of a computation in integers and single floats: the sum is
  * exact, and is rounded once, half to even. */
 #include "ops/product.h"
+#include "ops/whole.h"
 
 enum { TYPES_BYTE = 1 << DT_I8 | 1 << DT_U8 };
 
@@ -288,7 +289,7 @@ static const AttrSpec conv_attrs[] = {{"auto_pad", ATTR_STRING, false},
                                       {"strides", ATTR_INTS, false},
                                       {0}};
 
-#define ROW(field, op_name, least, most, specs)                               \
+#define ROW(field, op_name, least, most, specs, rewrite)                      \
     static const Op row_##field = {.name = op_name,                           \
                                    .domain = "",                              \
                                    .min_inputs = least,                       \
@@ -300,11 +301,12 @@ static const AttrSpec conv_attrs[] = {{"auto_pad", ATTR_STRING, false},
                                    .attrs = specs,                            \
                                    .infer = infer_##field,                    \
                                    .define = define_##field,                  \
+                                   .decompose = rewrite,                      \
                                    .since = 10}
-ROW(matmul_integer, "MatMulInteger", 2, 4, NULL);
-ROW(qlinear_matmul, "QLinearMatMul", 8, 8, NULL);
-ROW(conv_integer, "ConvInteger", 2, 4, conv_attrs);
-ROW(qlinear_conv, "QLinearConv", 8, 9, conv_attrs);
+ROW(matmul_integer, "MatMulInteger", 2, 4, NULL, NULL);
+ROW(qlinear_matmul, "QLinearMatMul", 8, 8, NULL, decompose_qlinear);
+ROW(conv_integer, "ConvInteger", 2, 4, conv_attrs, NULL);
+ROW(qlinear_conv, "QLinearConv", 8, 9, conv_attrs, decompose_qlinear);
 
 const Op *const ops_qlinear[] = {&row_matmul_integer, &row_qlinear_matmul,
                                  &row_conv_integer, &row_qlinear_conv, NULL};

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "ops/rules.h"
+#include "ops/whole.h"
 
 enum { TYPES_STORED = 1 << DT_I8 | 1 << DT_U8 | 1 << DT_I16 | 1 << DT_U16 };
 
@@ -292,7 +293,7 @@ static const AttrSpec dequantize_attrs[] = {{"axis", ATTR_INT, false},
 static const AttrSpec quantize_attrs[] = {
     {"axis", ATTR_INT, false},         {"block_size", ATTR_INT, false},
     {"output_dtype", ATTR_INT, false}, {"precision", ATTR_INT, false},
-    {"saturate", ATTR_INT, false},     {0}};
+    {"saturate", ATTR_FLAG, false},    {0}};
 
 static const Op op_dequantize = {.name = "DequantizeLinear",
                                  .domain = "",
@@ -315,6 +316,7 @@ static const Op op_quantize = {.name = "QuantizeLinear",
                                .attrs = quantize_attrs,
                                .infer = infer_quantize,
                                .define = define_quantize,
+                               .canonical = canonical_quantize,
                                .since = 13};
 
 static const Op op_dynamic = {.name = "DynamicQuantizeLinear",

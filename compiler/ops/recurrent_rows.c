@@ -368,13 +368,13 @@ CELL_RULES(lstm, CELL_LSTM)
         {"activations", ATTR_STRINGS, false}, {"clip", ATTR_FLOAT, false},    \
         {"direction", ATTR_STRING, false}, {"hidden_size", ATTR_INT, false},  \
     {                                                                         \
-        "layout", ATTR_INT, false                                             \
+        "layout", ATTR_FLAG, false                                            \
     }
 static const AttrSpec rnn_attrs[] = {COMMON_ATTRS, {0}};
 static const AttrSpec gru_attrs[] = {
-    COMMON_ATTRS, {"linear_before_reset", ATTR_INT, false}, {0}};
+    COMMON_ATTRS, {"linear_before_reset", ATTR_FLAG, false}, {0}};
 static const AttrSpec lstm_attrs[] = {
-    COMMON_ATTRS, {"input_forget", ATTR_INT, false}, {0}};
+    COMMON_ATTRS, {"input_forget", ATTR_FLAG, false}, {0}};
 
 /* The scans are made by decomposition only; W is left out there. */
 #define CELL_ROWS(low, op, inputs, outputs)                                   \

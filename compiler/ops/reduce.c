@@ -262,7 +262,12 @@ static void define_argmin(DefineContext *c)
     define_arg(c, false);
 }
 
-/* ---- CumSum, as a sum over the elements up to each place */
+/* ---- CumSum and CumProd, over the elements up to each place */
+
+static bool is_product(const Node *node)
+{
+    return strcmp(node->op->name, "CumProd") == 0;
+}
 
 /* The axis is an operand here, unlike anywhere else. */
 static bool infer_cumsum(InferContext *c)
@@ -301,8 +306,9 @@ static void define_cumsum(DefineContext *c)
     const Expr *counts = reverse ? expr_binary(a, order, b.index[axis], k)
                                  : expr_binary(a, order, k, b.index[axis]);
     const Expr *value = expr_read(a, x, index);
-    stage_end_reduce(&b, "sum",
-                     expr_select(a, counts, value, const_like(a, value, 0)));
+    bool product = is_product(c->node);
+    value = expr_select(a, counts, value, const_like(a, value, product));
+    stage_end_reduce(&b, product ? "prod" : "sum", value);
 }
 
 static bool cumsum_prefers_program(const Node *node)
@@ -313,7 +319,7 @@ static bool cumsum_prefers_program(const Node *node)
     return x->dims[axis].value > 8;
 }
 
-/* A running sum of each slice. */
+/* A running sum or product of each slice. */
 static void program_cumsum(LoopContext *c)
 {
     const Attrs *attrs = &c->node->attrs;
@@ -322,6 +328,7 @@ static void program_cumsum(LoopContext *c)
         normal_axis(array_get_int(c->node->inputs.data[1]->value, 0), x->rank);
     bool exclusive = attrs_int(attrs, "exclusive", 0) != 0;
     bool reverse = attrs_int(attrs, "reverse", 0) != 0;
+    bool product = is_product(c->node);
     const TensorType *type = &c->node->inputs.data[0]->type;
     const Expr *index[MAX_RANK];
     Arena *a = c->arena;
@@ -330,7 +337,7 @@ static void program_cumsum(LoopContext *c)
     bool is_short = dtype_is_float(x->dtype) && dtype_size(x->dtype) == 2;
     const Buffer *sum = loop_variable(c, "sum", is_short ? DT_F32 : x->dtype);
     loop_nest(c, type->rank, type, axis, index);
-    loop_set(c, sum, expr_const(a, sum->dtype, 0));
+    loop_set(c, sum, expr_const(a, sum->dtype, product));
     index[axis] = loop_for_extent(c, LOOP_SERIAL, "k", type->dims[axis]);
     if (reverse)
         index[axis] =
@@ -340,7 +347,9 @@ static void program_cumsum(LoopContext *c)
     const Expr *value = expr_cast(a, sum->dtype, loop_load(c, x, at));
     if (exclusive)
         loop_store(c, c->out[0], at, loop_get(c, sum));
-    loop_set(c, sum, expr_add(a, loop_get(c, sum), value));
+    loop_set(
+        c, sum,
+        expr_binary(a, product ? EX_MUL : EX_ADD, loop_get(c, sum), value));
     if (!exclusive)
         loop_store(c, c->out[0], at, loop_get(c, sum));
     loop_end(c);
@@ -348,15 +357,15 @@ static void program_cumsum(LoopContext *c)
 }
 
 static const AttrSpec reduce_attrs[] = {
-    {"keepdims", ATTR_INT, false},
-    {"noop_with_empty_axes", ATTR_INT, false},
+    {"keepdims", ATTR_FLAG, false},
+    {"noop_with_empty_axes", ATTR_FLAG, false},
     {0}};
 static const AttrSpec arg_attrs[] = {{"axis", ATTR_INT, false},
-                                     {"keepdims", ATTR_INT, false},
-                                     {"select_last_index", ATTR_INT, false},
+                                     {"keepdims", ATTR_FLAG, false},
+                                     {"select_last_index", ATTR_FLAG, false},
                                      {0}};
 static const AttrSpec cumsum_attrs[] = {
-    {"exclusive", ATTR_INT, false}, {"reverse", ATTR_INT, false}, {0}};
+    {"exclusive", ATTR_FLAG, false}, {"reverse", ATTR_FLAG, false}, {0}};
 
 #define ROW(field, op_name, allowed, how, definition, pre, post, mean)        \
     static const ReduceOp row_##field = {                                     \
@@ -427,7 +436,21 @@ static const Op op_cumsum = {.name = "CumSum",
                              .prefers_program = cumsum_prefers_program,
                              .since = 14};
 
+static const Op op_cumprod = {.name = "CumProd",
+                              .domain = "",
+                              .min_inputs = 2,
+                              .max_inputs = 2,
+                              .min_outputs = 1,
+                              .max_outputs = 1,
+                              .traits = OP_REDUCTION | OP_RUNTIME_EXTENTS,
+                              .attrs = cumsum_attrs,
+                              .infer = infer_cumsum,
+                              .define = define_cumsum,
+                              .program = program_cumsum,
+                              .prefers_program = cumsum_prefers_program,
+                              .since = 26};
+
 const Op *const ops_reduce[] = {
     &row_sum.op, &row_mean.op, &row_max.op,     &row_min.op, &row_prod.op,
     &row_l1.op,  &row_l2.op,   &row_squares.op, &row_log.op, &row_logexp.op,
-    &op_argmax,  &op_argmin,   &op_cumsum,      NULL};
+    &op_argmax,  &op_argmin,   &op_cumsum,      &op_cumprod, NULL};

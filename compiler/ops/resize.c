@@ -783,11 +783,11 @@ static void define_resize(DefineContext *c)
 }
 
 static const AttrSpec resize_attrs[] = {
-    {"antialias", ATTR_INT, false},
+    {"antialias", ATTR_FLAG, false},
     {"axes", ATTR_INTS, false},
     {"coordinate_transformation_mode", ATTR_STRING, false},
     {"cubic_coeff_a", ATTR_FLOAT, false},
-    {"exclude_outside", ATTR_INT, false},
+    {"exclude_outside", ATTR_FLAG, false},
     {"extrapolation_value", ATTR_FLOAT, false},
     {"keep_aspect_ratio_policy", ATTR_STRING, false},
     {"mode", ATTR_STRING, false},

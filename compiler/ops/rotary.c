@@ -154,7 +154,7 @@ static void define_rotary(DefineContext *c)
 }
 
 static const AttrSpec rotary_attrs[] = {
-    {"interleaved", ATTR_INT, false},
+    {"interleaved", ATTR_FLAG, false},
     {"num_heads", ATTR_INT, false},
     {"rotary_embedding_dim", ATTR_INT, false},
     {0}};

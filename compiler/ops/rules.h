@@ -43,6 +43,7 @@ extern const Op *const ops_nms[];
 extern const Op *const ops_tfidf[];
 extern const Op *const ops_recurrent[];
 extern const Op *const ops_qlinear[];
+extern const Op *const ops_requantize[];
 
 /* Sets of element types. */
 enum {

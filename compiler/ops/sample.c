@@ -500,9 +500,9 @@ static void define_roi_align(DefineContext *c)
     stage_end(&b, expr_cast(a, out->dtype, value));
 }
 
-static const AttrSpec affine_attrs[] = {{"align_corners", ATTR_INT, false},
+static const AttrSpec affine_attrs[] = {{"align_corners", ATTR_FLAG, false},
                                         {0}};
-static const AttrSpec grid_attrs[] = {{"align_corners", ATTR_INT, false},
+static const AttrSpec grid_attrs[] = {{"align_corners", ATTR_FLAG, false},
                                       {"mode", ATTR_STRING, false},
                                       {"padding_mode", ATTR_STRING, false},
                                       {0}};

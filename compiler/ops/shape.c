@@ -678,7 +678,7 @@ static void define_relayout(DefineContext *c)
     stage_end(&b, expr_read(b.arena, c->in[0], b.index));
 }
 
-static const AttrSpec reshape_attrs[] = {{"allowzero", ATTR_INT, false}, {0}};
+static const AttrSpec reshape_attrs[] = {{"allowzero", ATTR_FLAG, false}, {0}};
 static const AttrSpec flatten_attrs[] = {{"axis", ATTR_INT, false}, {0}};
 static const AttrSpec dropout_attrs[] = {{"seed", ATTR_INT, false}, {0}};
 static const AttrSpec shape_attrs[] = {

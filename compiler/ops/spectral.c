@@ -433,12 +433,12 @@ static void define_stft(DefineContext *c)
 }
 
 static const AttrSpec window_attrs[] = {
-    {"output_datatype", ATTR_INT, false}, {"periodic", ATTR_INT, false}, {0}};
+    {"output_datatype", ATTR_INT, false}, {"periodic", ATTR_FLAG, false}, {0}};
 static const AttrSpec mel_attrs[] = {{"output_datatype", ATTR_INT, false},
                                      {0}};
 static const AttrSpec dft_attrs[] = {
-    {"inverse", ATTR_INT, false}, {"onesided", ATTR_INT, false}, {0}};
-static const AttrSpec stft_attrs[] = {{"onesided", ATTR_INT, false}, {0}};
+    {"inverse", ATTR_FLAG, false}, {"onesided", ATTR_FLAG, false}, {0}};
+static const AttrSpec stft_attrs[] = {{"onesided", ATTR_FLAG, false}, {0}};
 
 #define ROW(field, op_name, least, most, mask, specs, rule, definition,       \
             first)                                                            \

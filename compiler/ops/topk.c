@@ -228,8 +228,8 @@ static void program_topk(LoopContext *c)
 }
 
 static const AttrSpec topk_attrs[] = {{"axis", ATTR_INT, false},
-                                      {"largest", ATTR_INT, false},
-                                      {"sorted", ATTR_INT, false},
+                                      {"largest", ATTR_FLAG, false},
+                                      {"sorted", ATTR_FLAG, false},
                                       {0}};
 
 static const Op op_topk = {.name = "TopK",

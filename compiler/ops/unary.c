@@ -98,8 +98,8 @@ static const Expr *scalar_isinf(Arena *a, const Node *node, const Expr *x)
     return expr_const_int(a, DT_BOOL, 0);
 }
 
-static const AttrSpec isinf_attrs[] = {{"detect_negative", ATTR_INT, false},
-                                       {"detect_positive", ATTR_INT, false},
+static const AttrSpec isinf_attrs[] = {{"detect_negative", ATTR_FLAG, false},
+                                       {"detect_positive", ATTR_FLAG, false},
                                        {0}};
 
 #define ROW(field, op_name, allowed, result_type, first)                      \

@@ -268,7 +268,7 @@ static void program_unique(LoopContext *c)
 }
 
 static const AttrSpec unique_attrs[] = {
-    {"axis", ATTR_INT, false}, {"sorted", ATTR_INT, false}, {0}};
+    {"axis", ATTR_INT, false}, {"sorted", ATTR_FLAG, false}, {0}};
 
 static const Op op_non_zero = {.name = "NonZero",
                                .domain = "",

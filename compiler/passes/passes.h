@@ -49,6 +49,9 @@ bool passes_run(PassContext *context, const PassOptions *options,
 int pass_count(void);
 
 void pass_infer(PassContext *c);     /* types and shapes of every tensor */
+void pass_canonical(PassContext *c); /* Op.canonical: quantized layers */
+/* Whether there is a node that it might rewrite. */
+bool graph_has_canonical(const Graph *g);
 void pass_slice(PassContext *c);     /* one node a part of a tensor */
 void pass_simplify(PassContext *c);  /* identities, transposes, dropout */
 void pass_fold(PassContext *c);      /* constant folding */

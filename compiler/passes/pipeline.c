@@ -9,6 +9,7 @@
 
 const Pass pass_list[] = {
     {"infer", "types and shapes of every tensor", 0, pass_infer},
+    {"canonical", "quantized layers in whole numbers", 0, pass_canonical},
     {"decompose", "composite operators into simple ones", 0, pass_decompose},
     {"fold", "nodes of constants into constants", 0, pass_fold},
     {"slice", "results that are parts of an operand, a node each", 1,

@@ -3,8 +3,8 @@
  * Every case goes through the importer, then four ways to compute it must
  * each give the expected outputs: the definitions of its nodes one by one,
  * the reference, and the compiler at -O0 (naive) and -O2 (scheduled) with
- * the interpreter; for some cases -O2 runs as compiled C code, too. Each case
- * runs in a process of its own, as a crash must not end the others.
+ * the interpreter; compiled code is for `assay validate`. Each case runs in
+ * a process of its own, as a crash must not end the others.
  *
  * Many cases pass shapes and axes as inputs, which must be constants here:
  * when a model is refused, its integer inputs are made initializers and it
@@ -14,10 +14,9 @@
  * skipped line together; so that none slips among them unseen, the number
  * of passed cases has a floor in each suite.
  *
- *     test_onnx [--verbose] [--code N] [FOLDER [WORD]]
+ *     test_onnx [--verbose] [FOLDER [WORD]]
  *
- * runs every N-th case (10) as compiled code; with FOLDER, the cases there,
- * or those with WORD in their names. */
+ * With FOLDER, the cases there, or those with WORD in their names. */
 #include <dirent.h>
 #include <math.h>
 #include <setjmp.h>
@@ -275,22 +274,7 @@ static bool run_definitions(Arena *arena, const char *folder)
     return true;
 }
 
-/* The scheduled program once more, as machine code of the C backend. */
-static void run_code(Arena *arena, Diag *diag, const char *folder,
-                     const Graph *g, Array **inputs)
-{
-    char dir[] = "/tmp/assay-node-XXXXXX";
-    Compiled c = compile_graph(arena, graph_copy(arena, g), "c", NULL, false);
-
-    c.inputs = inputs;
-    if (!mkdtemp(dir))
-        fail_msg("no temporary folder");
-    Array **got = run_compiled_c(&c, dir);
-    assert_int_equal(system(arena_printf(arena, "rm -r '%s'", dir)), 0);
-    check_outputs("compiled code", arena, diag, folder, got, g->outputs.count);
-}
-
-static Verdict run_compiler(Arena *arena, const char *folder, bool code)
+static Verdict run_compiler(Arena *arena, const char *folder)
 {
     const char *path = arena_printf(arena, "%s/model.onnx", folder);
     char frozen[] = "/tmp/assay-node-XXXXXX";
@@ -329,24 +313,21 @@ static Verdict run_compiler(Arena *arena, const char *folder, bool code)
         check_outputs(level ? "-O2" : "-O0", arena, diag, folder,
                       run_interpreted(&c), count);
     }
-    if (code)
-        run_code(arena, diag, folder, g, inputs);
     return PASSED;
 }
 
-static Verdict run_case(const char *folder, bool code)
+static Verdict run_case(const char *folder)
 {
     Arena *arena = arena_new();
     bool defined = run_definitions(arena, folder);
-    Verdict verdict = run_compiler(arena, folder, code);
+    Verdict verdict = run_compiler(arena, folder);
 
     arena_free(arena);
     return verdict == REFUSED && defined ? PARTLY : verdict;
 }
 
 /* Runs the case in a child; what it prints goes to `message`. */
-static Verdict run_guarded(const char *folder, bool code, char *message,
-                           size_t size)
+static Verdict run_guarded(const char *folder, char *message, size_t size)
 {
     int pipe_ends[2], status;
     size_t at = 0;
@@ -360,7 +341,7 @@ static Verdict run_guarded(const char *folder, bool code, char *message,
         dup2(pipe_ends[1], 1);
         dup2(pipe_ends[1], 2);
         alarm(SECONDS_PER_CASE);
-        int result = run_case(folder, code);
+        int result = run_case(folder);
         fflush(NULL);
         _exit(result);
     }
@@ -409,7 +390,7 @@ static int list_folder(Arena *arena, const char *root, char **names)
 }
 
 static void run_suite(Tally *tally, const Suite *suite, const char *only,
-                      int code_every, bool verbose)
+                      bool verbose)
 {
     Arena *arena = arena_new();
     char **names = ARENA_ARRAY(arena, char *, MAX_CASES);
@@ -433,7 +414,7 @@ static void run_suite(Tally *tally, const Suite *suite, const char *only,
         }
         Verdict verdict =
             run_guarded(arena_printf(arena, "%s/%s", suite->folder, name),
-                        i % code_every == 0, message, sizeof message);
+                        message, sizeof message);
         total[verdict]++;
         if (verdict == FAILED)
             report(tally, false,
@@ -479,22 +460,16 @@ int main(int argc, char **argv)
         {"newer cases", newer ? newer : "$ASSAY_NEWER_CASES", 267, 0},
     };
     Tally tally = {0};
-    int at = 1, code_every = 10;
-    bool verbose = false;
+    int at = 1;
+    bool verbose = at < argc && strcmp(argv[at], "--verbose") == 0;
 
-    for (; at < argc && argv[at][0] == '-'; at++)
-        if (strcmp(argv[at], "--code") == 0 && at + 1 < argc &&
-            atoi(argv[at + 1]) > 0)
-            code_every = atoi(argv[++at]);
-        else
-            verbose = true;
+    at += verbose;
     if (at < argc) {
         const Suite own = {"given cases", argv[at], 0, 0};
-        run_suite(&tally, &own, at + 1 < argc ? argv[at + 1] : NULL,
-                  code_every, verbose);
+        run_suite(&tally, &own, at + 1 < argc ? argv[at + 1] : NULL, verbose);
     } else {
         for (size_t i = 0; i < sizeof suites / sizeof *suites; i++)
-            run_suite(&tally, &suites[i], NULL, code_every, verbose);
+            run_suite(&tally, &suites[i], NULL, verbose);
     }
     printf("1..%d\n", tally.tests);
     arena_free(arena);

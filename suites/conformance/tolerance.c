@@ -6,7 +6,7 @@
  * wider says why. */
 static const ToleranceRow rows[] = {
     {NULL, DT_F64, NULL, 1e-6, 1e-6},
-    {NULL, DT_F32, NULL, 1e-4, 1e-3},
+    {NULL, DT_F32, NULL, 1e-6, 1e-3},
     /* One unit in the last place, of the largest values that take part. */
     {NULL, DT_F16, NULL, 2e-3, 2e-3},
     {NULL, DT_BF16, NULL, 1e-2, 1e-2},

@@ -94,6 +94,8 @@ const OpRow ops_rows_shape[] = {
     {"Pad", "f32[3] i64[2]={-2,-2}", "", "!leave nothing of axis 0"},
     {"DepthToSpace", "f32[1,4,1,1]={1,2,3,4}", "blocksize=2",
      "f32[1,1,2,2]={1,2,3,4}"},
+    {"SpaceToDepth", "f32[1,2,2,2]={1,2,3,4,5,6,7,8}",
+     "blocksize=2,mode=\"CRD\"", "f32[1,8,1,1]={1,2,3,4,5,6,7,8}"},
     {"SpaceToDepth", "f32[1,1,2,2]={1,2,3,4}", "blocksize=2",
      "f32[1,4,1,1]={1,2,3,4}"},
     /* resize */

@@ -147,8 +147,12 @@ static void **run(Fixture *f, const char *dir, void **inputs)
         fail_msg("%s", f->diag->errors.data[0]);
     for (int i = 0; i < count; i++) {
         const Buffer *b = f->kernel->params.data[i];
-        Array x = {b->dtype, 1, {f->count}, data[i]};
-        Array y = {b->dtype, 1, {f->count}, other[i]};
+        Array x = {
+            .dtype = b->dtype, .rank = 1, .dims = {f->count}, .data = data[i]};
+        Array y = {.dtype = b->dtype,
+                   .rank = 1,
+                   .dims = {f->count},
+                   .data = other[i]};
         for (int64_t k = 0; b->role != BUF_INPUT && k < f->count; k++) {
             double p = array_get(&x, k), q = array_get(&y, k);
             if (!(isnan(p) && isnan(q)) && p != q)

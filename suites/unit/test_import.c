@@ -348,6 +348,73 @@ static void test_tensors(void **state)
     assert_true(array_get(array, 4095) == 4095);
 }
 
+static void check_values(Graph *g, const char *name, const char *type,
+                         const int *values)
+{
+    const Array *array = graph_find_tensor(g, name)->value;
+    assert_string_equal(dtype_name(array->dtype), type);
+    for (int64_t i = 0; i < array_count(array); i++)
+        assert_int_equal(array_get_int(array, i), values[i]);
+}
+
+/* Integers of 4 and 2 bits: what moves and dequantizes them works on bytes.
+ */
+static void test_narrow(void **state)
+{
+    Builder *b = *state;
+    const int64_t three[] = {3}, row[] = {1, 3};
+    const uint8_t fours[] = {0x8f, 0x07}, twos[] = {0x36};
+    const float scale[] = {0.5};
+    int32_t typed[] = {0x8f, 0x07};
+    add_tensor(b, "i4", 22, 1, three, fours, 2);
+    Onnx__TensorProto *t = add_tensor(b, "u4", 21, 1, three, NULL, 0);
+    t->n_int32_data = 2;
+    t->int32_data = typed;
+    add_tensor(b, "i2", 26, 1, three, twos, 1);
+    add_tensor(b, "u2", 25, 1, three, twos, 1);
+    add_tensor(b, "s", 1, 0, NULL, scale, sizeof scale);
+    add_tensor(b, "shape", 7, 1, three, row, sizeof row);
+    b->initializers[b->graph.n_initializer - 1]->dims[0] = 2;
+    add_input(b, "x", 1, three);
+    add_node(b, "Reshape", "i4 shape", "r");
+    add_node(b, "DequantizeLinear", "r s", "y");
+    add_int(b, add_node(b, "Cast", "u4", "z"), "to", 6);
+    add_output(b, "y");
+    add_output(b, "z");
+    Graph *g = import_sound(b);
+    check_values(g, "i4", "i8", (int[]){-1, -8, 7});
+    check_values(g, "u4", "u8", (int[]){15, 8, 7});
+    check_values(g, "i2", "i8", (int[]){-2, 1, -1});
+    check_values(g, "u2", "u8", (int[]){2, 1, 3});
+    t->n_int32_data = 3;
+    assert_null(import_with(b, NULL, 0));
+    assert_true(has_error(b->diag, "tensor u4 carries 3 elements"));
+}
+
+/* Others would take the byte's range for theirs. */
+static void test_narrow_faults(void **state)
+{
+    Builder *b = *state;
+    const int64_t two[] = {2};
+    const uint8_t four[] = {0};
+    const float scale[] = {0.5};
+    add_tensor(b, "z", 22, 0, NULL, four, 1);
+    add_tensor(b, "k", 21, 1, two, four, 1);
+    add_tensor(b, "s", 1, 0, NULL, scale, sizeof scale);
+    add_input(b, "x", 1, two);
+    add_node(b, "QuantizeLinear", "x s z", "y");
+    add_output(b, "y");
+    add_output(b, "k");
+    assert_null(import_with(b, NULL, 0));
+    assert_true(has_error(b->diag, "(output y): its operand z has integers "
+                                   "of less than 8 bits"));
+    assert_true(has_error(b->diag, "output k has integers of less than"));
+    add_tensor(b, "f", 17, 1, two, four, 1);
+    assert_null(import_with(b, NULL, 0));
+    assert_true(has_error(b->diag, "tensor f has the element type "
+                                   "float8e4m3fn"));
+}
+
 /* Older forms arrive in today's. */
 static void test_upgrade(void **state)
 {
@@ -475,6 +542,50 @@ static void test_empty_softmax(void **state)
     add_node(b, "LogSoftmax", "x", "y");
     add_output(b, "y");
     expect_type(import_sound(b), "y", "f32[2,3,0]");
+}
+
+static void test_softmax_faults(void **state)
+{
+    Builder *b = *state;
+    const int64_t axes[] = {1, 1};
+    b->opset.version = 11;
+    add_input(b, "x", 2, shape_2_3);
+    add_int(b, add_node(b, "Softmax", "x", "y"), "axis", 3);
+    Onnx__NodeProto *node = add_node(b, "Hardmax", "x", "z");
+    add_output(b, "y");
+    add_output(b, "z");
+    add_ints(b, node, "axis", 2, axes);
+    assert_null(import_with(b, NULL, 0));
+    assert_true(has_error(b->diag, "Softmax (output y): its attribute axis "
+                                   "is outside"));
+    assert_true(has_error(b->diag, "Hardmax (output z): its attribute axis "
+                                   "must be an integer"));
+    add_int(b, node, "axis", 1);
+    assert_null(import_with(b, NULL, 0));
+    assert_true(has_error(b->diag, "is there twice"));
+}
+
+/* Numbers for each element of an image: as many channels. */
+static void test_spatial(void **state)
+{
+    Builder *b = *state;
+    const int64_t dims[] = {4, 2, 3};
+    b->opset.version = 8;
+    add_input(b, "x", 3, dims);
+    add_input(b, "s", 2, shape_2_3);
+    Onnx__NodeProto *node =
+        add_node(b, "BatchNormalization", "x s s s s", "y");
+    add_int(b, node, "spatial", 0);
+    add_output(b, "y");
+    Graph *g = import_sound(b);
+    assert_int_equal(g->nodes.count, 7);
+    Tensor *y = graph_find_tensor(g, "y");
+    assert_string_equal(op_name(y->producer->op), "Reshape");
+    expect_type(g, "y", "f32[4,2,3]");
+    expect_type(g, y->producer->inputs.data[0]->name, "f32[4,6]");
+    const Node *norm = y->producer->inputs.data[0]->producer;
+    assert_string_equal(op_name(norm->op), "BatchNormalization");
+    expect_type(g, norm->inputs.data[4]->name, "f32[6]");
 }
 
 static void test_upsample(void **state)
@@ -849,7 +960,7 @@ typedef struct BadFile {
 } BadFile;
 
 static const BadFile bad_files[] = {
-    {"bad_ir", false, {"99", "3 to 13"}},
+    {"bad_ir", false, {"99", "3 to 14"}},
     {"collide_names", true, {0}},
     {"conv_dil_len", false, {"Conv (output y)", "dilations"}},
     {"conv_group0", false, {"Conv (output y)", "group"}},
@@ -1140,11 +1251,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_plain),
         TEST(test_tensors),
+        TEST(test_narrow),
+        TEST(test_narrow_faults),
         TEST(test_upgrade),
         TEST(test_old_broadcast),
         TEST(test_first_versions),
         TEST(test_softmax),
         TEST(test_empty_softmax),
+        TEST(test_softmax_faults),
+        TEST(test_spatial),
         TEST(test_upsample),
         TEST(test_outputs),
         TEST(test_fixed_input),

@@ -201,7 +201,8 @@ static void on_step(void *user, int32_t step, int32_t is_end)
     seen->steps[seen->count++][1] = is_end;
     const ArtifactTensor *t = &artifact_info(seen->artifact)->tensors[0];
     if (is_end && step == t->step) {
-        Array array = {DT_F32, 2, {2, 3}, seen->tapped};
+        Array array = {
+            .dtype = DT_F32, .rank = 2, .dims = {2, 3}, .data = seen->tapped};
         artifact_tap(seen->artifact, t, &array);
     }
 }
@@ -452,7 +453,7 @@ static void on_open_step(void *user, int32_t step, int32_t is_end)
     OpenSeen *seen = user;
     const ArtifactTensor *t = &artifact_info(seen->artifact)->tensors[0];
     ArtifactValue v = {.rank = 2, .dims = {2, 3}, .extents = t->extents};
-    Array array = {DT_F32, 2, {0}, seen->tapped};
+    Array array = {.dtype = DT_F32, .rank = 2, .data = seen->tapped};
     (void)step;
     artifact_dims(seen->artifact, &v, array.dims);
     if (is_end)

@@ -263,14 +263,40 @@ static void lists(void **state)
     assert_false(expected_read(f->arena, "/no/such/list", &list, &error));
     str_free(&error);
     /* Both ways of not being as listed. */
-    CaseRow row = {.result = {.status = CASE_OK}};
+    CaseRow row = {.folder = "x", .result = {.status = CASE_OK}};
     assert_false(case_differs(&row));
     row.excuse = "why";
     assert_true(case_differs(&row));
     row.result.status = CASE_REFUSED;
     assert_false(case_differs(&row));
+    assert_string_equal(case_outcome(&row), "expected");
+    row.result.status = CASE_CRASHED;
+    assert_true(case_differs(&row));
+    assert_string_equal(case_outcome(&row), "crashed");
     row.excuse = NULL;
     assert_true(case_differs(&row));
+    row.folder = NULL;
+    assert_true(case_differs(&row));
+    assert_string_equal(case_outcome(&row), "missing");
+}
+
+static void names(void **state)
+{
+    Fixture *f = *state;
+    const char *path = arena_printf(f->arena, "%s/names.txt", f->folder);
+    NameList list = {0};
+    Str error = {0};
+    assert_false(names_have(&list, "a/b"));
+    assert_true(write_file(path, "# some\na/b\n\nc\n", 14, &error));
+    assert_true(names_read(f->arena, path, &list, &error));
+    assert_int_equal(list.names.count, 2);
+    assert_true(names_have(&list, "a/b"));
+    assert_false(names_have(&list, "a"));
+    assert_true(write_file(path, "a\nb: why\n", 9, &error));
+    list = (NameList){0};
+    assert_false(names_read(f->arena, path, &list, &error));
+    assert_non_null(strstr(str_text(&error), "names.txt:2"));
+    str_free(&error);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -278,10 +304,15 @@ static void lists(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(right_passes),        TEST(wrong_fails),
-        TEST(other_shape_fails),   TEST(sets_bind_anew),
-        TEST(default_is_replaced), TEST(no_data_is_refused),
-        TEST(no_model_is_refused), TEST(lists),
+        TEST(right_passes),
+        TEST(wrong_fails),
+        TEST(other_shape_fails),
+        TEST(sets_bind_anew),
+        TEST(default_is_replaced),
+        TEST(no_data_is_refused),
+        TEST(no_model_is_refused),
+        TEST(lists),
+        TEST(names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
