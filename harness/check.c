@@ -91,12 +91,12 @@ Difference compare_arrays(const Array *got, const Array *wanted,
 
 /* A body on values of its inputs; false as reference_run. */
 static bool eval_body(Arena *arena, const Graph *body, const Array **inputs,
-                      const RefOp *const *own, const Array **outputs,
+                      const ReferenceOptions *how, const Array **outputs,
                       Str *error)
 {
     ReferenceValues inner;
-    if (!reference_run(arena, body, (Array *const *)inputs, own, &inner,
-                       error))
+    if (!reference_run_with(arena, body, (Array *const *)inputs, how, &inner,
+                            error))
         return false;
     for (int i = 0; i < body->outputs.count; i++)
         outputs[i] = inner.by_id[body->outputs.data[i]->id];
@@ -120,7 +120,8 @@ static const Array *join_slices(Arena *arena, const Array **slices,
 enum { MAX_ITERATIONS = 1 << 20 };
 
 static bool eval_loop(Arena *arena, const Node *node, const Array **in,
-                      const RefOp *const *own, const Array **out, Str *error)
+                      const ReferenceOptions *how, const Array **out,
+                      Str *error)
 {
     const Graph *body = node->bodies.data[0];
     int carried = (int)attrs_int(&node->attrs, "carried", 0),
@@ -141,7 +142,7 @@ static bool eval_loop(Arena *arena, const Node *node, const Array **in,
         args[0] = number;
         args[1] = array_scalar(arena, DT_BOOL, 1);
         if (t == MAX_ITERATIONS - 1 ||
-            !eval_body(arena, body, args, own, made, error)) {
+            !eval_body(arena, body, args, how, made, error)) {
             if (t == MAX_ITERATIONS - 1)
                 str_addf(error, "reference: %s \"%s\": does not end\n",
                          node->op->name, node->name);
@@ -170,7 +171,7 @@ static bool eval_loop(Arena *arena, const Node *node, const Array **in,
 }
 
 static bool eval_control(Arena *arena, const Node *node,
-                         const RefOp *const *own, ReferenceValues *values,
+                         const ReferenceOptions *how, ReferenceValues *values,
                          Str *error)
 {
     const Array **in =
@@ -182,20 +183,21 @@ static bool eval_control(Arena *arena, const Node *node,
             in[i] = values->by_id[node->inputs.data[i]->id];
     bool ok =
         node->op->traits & OP_LOOP
-            ? eval_loop(arena, node, in, own, out, error)
+            ? eval_loop(arena, node, in, how, out, error)
             : eval_body(arena, node->bodies.data[!array_get_int(in[0], 0)],
-                        in + 1, own, out, error);
+                        in + 1, how, out, error);
     for (int i = 0; ok && i < node->outputs.count; i++)
         if (node->outputs.data[i])
             values->by_id[node->outputs.data[i]->id] = out[i];
     return ok;
 }
 
-static bool eval_node(Arena *arena, const Node *node, const RefOp *const *own,
-                      ReferenceValues *values, Str *error)
+static bool eval_node(Arena *arena, const Node *node,
+                      const ReferenceOptions *how, ReferenceValues *values,
+                      Str *error)
 {
     if (node->bodies.count)
-        return eval_control(arena, node, own, values, error);
+        return eval_control(arena, node, how, values, error);
     const Array **in =
         ARENA_ARRAY(arena, const Array *, node->inputs.count + 1);
     for (int i = 0; i < node->inputs.count; i++)
@@ -208,8 +210,9 @@ static bool eval_node(Arena *arena, const Node *node, const RefOp *const *own,
                     .in_count = node->inputs.count,
                     .out_count = node->outputs.count,
                     .in = in,
-                    .own = own};
-    if (!reference_eval(&call)) {
+                    .own = how->own};
+    bool ok = how->eval ? how->eval(how->user, &call) : reference_eval(&call);
+    if (!ok) {
         str_addf(error, "reference: %s \"%s\": %s\n", node->op->name,
                  node->name, call.error ? call.error : "failed");
         return false;
@@ -220,9 +223,9 @@ static bool eval_node(Arena *arena, const Node *node, const RefOp *const *own,
     return true;
 }
 
-bool reference_run(Arena *arena, const Graph *g, Array *const *inputs,
-                   const RefOp *const *own, ReferenceValues *values,
-                   Str *error)
+bool reference_run_with(Arena *arena, const Graph *g, Array *const *inputs,
+                        const ReferenceOptions *how, ReferenceValues *values,
+                        Str *error)
 {
     values->count = g->next_id;
     values->by_id = ARENA_ARRAY(arena, const Array *, g->next_id + 1);
@@ -233,7 +236,15 @@ bool reference_run(Arena *arena, const Graph *g, Array *const *inputs,
     for (int i = 0; i < g->inputs.count; i++)
         values->by_id[g->inputs.data[i]->id] = inputs[i];
     for (int i = 0; i < g->nodes.count; i++)
-        if (!eval_node(arena, g->nodes.data[i], own, values, error))
+        if (!eval_node(arena, g->nodes.data[i], how, values, error))
             return false;
     return true;
+}
+
+bool reference_run(Arena *arena, const Graph *g, Array *const *inputs,
+                   const RefOp *const *own, ReferenceValues *values,
+                   Str *error)
+{
+    ReferenceOptions how = {.own = own};
+    return reference_run_with(arena, g, inputs, &how, values, error);
 }

@@ -44,4 +44,16 @@ bool reference_run(Arena *arena, const Graph *g, Array *const *inputs,
                    const RefOp *const *own, ReferenceValues *values,
                    Str *error);
 
+/* The same with an evaluator of one's own. */
+typedef struct ReferenceOptions {
+    const RefOp *const *own;
+    /* In place of reference_eval; called for every node, in order, those of
+     * bodies as often as they run. NULL: reference_eval. */
+    bool (*eval)(void *user, RefCall *call);
+    void *user;
+} ReferenceOptions;
+bool reference_run_with(Arena *arena, const Graph *g, Array *const *inputs,
+                        const ReferenceOptions *options,
+                        ReferenceValues *values, Str *error);
+
 #endif

@@ -36,6 +36,23 @@ Extent extent_ranged(Arena *arena, const char *name, int64_t lower,
     return (Extent){upper, expr};
 }
 
+/* Of constants; saturating, as bounds do. */
+static Extent sum(int64_t a, int64_t b)
+{
+    int64_t value;
+    if (__builtin_add_overflow(a, b, &value))
+        value = a < 0 ? INT64_MIN : INT64_MAX;
+    return extent_const(value);
+}
+
+static Extent minus(int64_t a, int64_t b)
+{
+    int64_t value;
+    if (__builtin_sub_overflow(a, b, &value))
+        value = a < 0 ? INT64_MIN : INT64_MAX;
+    return extent_const(value);
+}
+
 /* The constant result, or the upper bound of one. Extents are not
  * negative, so a bound of the left side bounds a difference or quotient.
  * Saturates: an absurd size is refused where it is used. */
@@ -47,17 +64,17 @@ static int64_t bound(DimKind kind, Extent a, Extent b)
     case DIM_ADD:
         if (!exact && (a.value < 0 || b.value < 0))
             return -1;
-        return __builtin_add_overflow(a.value, b.value, &value) ? INT64_MAX
-                                                                : value;
+        return sum(a.value, b.value).value;
     case DIM_SUB:
         if (!exact && a.value < 0)
             return -1;
-        return b.expr ? a.value : a.value - b.value;
+        return b.expr ? a.value : minus(a.value, b.value).value;
     case DIM_MUL:
         if (!exact && (a.value < 0 || b.value < 0))
             return -1;
-        return __builtin_mul_overflow(a.value, b.value, &value) ? INT64_MAX
-                                                                : value;
+        if (!__builtin_mul_overflow(a.value, b.value, &value))
+            return value;
+        return (a.value < 0) == (b.value < 0) ? INT64_MAX : INT64_MIN;
     case DIM_DIV:
         if (!exact && a.value < 0)
             return -1;
@@ -112,10 +129,9 @@ Extent extent_add(Arena *arena, Extent a, Extent b)
     if (b.expr && !a.expr)
         return extent_add(arena, b, a);
     if (!b.expr && a.expr && a.expr->kind == DIM_ADD && !a.expr->b.expr)
-        return extent_add(arena, a.expr->a,
-                          extent_const(a.expr->b.value + b.value));
+        return extent_add(arena, a.expr->a, sum(a.expr->b.value, b.value));
     if (!b.expr && a.expr && b.value < 0)
-        return extent_sub(arena, a, extent_const(-b.value));
+        return extent_sub(arena, a, minus(0, b.value));
     return make(arena, DIM_ADD, a, b);
 }
 
@@ -126,11 +142,9 @@ Extent extent_sub(Arena *arena, Extent a, Extent b)
     if (extent_equal(a, b))
         return extent_const(0);
     if (!b.expr && a.expr && a.expr->kind == DIM_SUB && !a.expr->b.expr)
-        return extent_sub(arena, a.expr->a,
-                          extent_const(a.expr->b.value + b.value));
+        return extent_sub(arena, a.expr->a, sum(a.expr->b.value, b.value));
     if (!b.expr && a.expr && a.expr->kind == DIM_ADD && !a.expr->b.expr)
-        return extent_add(arena, a.expr->a,
-                          extent_const(a.expr->b.value - b.value));
+        return extent_add(arena, a.expr->a, minus(a.expr->b.value, b.value));
     return make(arena, DIM_SUB, a, b);
 }
 
@@ -172,11 +186,12 @@ static bool difference(Extent a, Extent b, int64_t *result)
             added[i] = part[i].value;
             part[i] = extent_const(0);
         } else if ((e->kind == DIM_ADD || e->kind == DIM_SUB) && !e->b.expr) {
-            added[i] = e->kind == DIM_ADD ? e->b.value : -e->b.value;
+            added[i] =
+                e->kind == DIM_ADD ? e->b.value : minus(0, e->b.value).value;
             part[i] = e->a;
         }
     }
-    *result = added[0] - added[1];
+    *result = minus(added[0], added[1]).value;
     return extent_equal(part[0], part[1]);
 }
 

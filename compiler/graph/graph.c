@@ -109,6 +109,14 @@ Node *graph_add_node(Graph *g, const char *op_text, const char *name,
     return node;
 }
 
+void graph_restore_output(Graph *g, Node *node, int index)
+{
+    Tensor *tensor = new_tensor(
+        g, arena_printf(g->arena, "%s.%d", node->name, index), false);
+    tensor->producer = node;
+    node->outputs.data[index] = tensor;
+}
+
 void graph_mark_output(Graph *g, Tensor *tensor)
 {
     if (tensor->is_output)

@@ -156,6 +156,8 @@ void graph_mark_output(Graph *g, Tensor *tensor); /* once a tensor */
 void graph_name_tensor(Graph *g, Tensor *tensor, const char *name);
 /* Makes an unused output of a node one that is left out. */
 void graph_drop_output(Graph *g, Node *node, int index);
+/* The reverse: a tensor that nothing reads. */
+void graph_restore_output(Graph *g, Node *node, int index);
 /* Shorthand for models: adds the node, infers its types (faults go to
  * g->diag) and returns its first output. Inputs end with a NULL. Example:
  *     y = graph_apply(g, "Conv", "conv1", attrs, x, w, b, NULL) */
@@ -202,7 +204,7 @@ bool type_is_bounded(const TensorType *type);
  * or when it overflows. */
 int64_t type_most(const TensorType *type);
 /* Fills g->symbols anew: the names of the inputs' extents in order, then those
- * that results have and no input. */
+ * that results have and no input, results within bodies among them. */
 void graph_find_symbols(Graph *g);
 /* Adds the names with bounds of a type's extents that are not there yet. */
 void graph_add_symbols(Graph *g, const TensorType *type);

@@ -117,10 +117,10 @@ void body_finish_loop(Reader *r, Node *node)
 bool body_finish_scan(Reader *r, Node *node, const Onnx__NodeProto *proto)
 {
     int64_t scans = scan_count(proto);
-    int states = (int)((int64_t)proto->n_input - scans);
 
-    if (scans < 1 || states < 0)
+    if (scans < 1 || scans > (int64_t)proto->n_input)
         return fault(r, proto, "num_scan_inputs does not fit its inputs");
+    int states = (int)((int64_t)proto->n_input - scans);
     while (node->inputs.count)
         vec_remove(&node->inputs, node->inputs.count - 1);
     attrs_set_int(r->in.arena, &node->attrs, "carried", states);

@@ -589,6 +589,9 @@ static bool add_node(Reader *r, const Onnx__NodeProto *proto)
         inputs--;
     while (outputs && !*text_of(proto->output[outputs - 1]))
         outputs--;
+    /* Where every result may be left out, all of them may be. */
+    if (!outputs && !row->min_outputs)
+        return true;
     if (!*name && outputs)
         name = text_of(proto->output[0]);
     const char *full = is_onnx_domain(domain)
@@ -651,7 +654,8 @@ bool reader_connect(Reader *r)
         const Onnx__NodeProto *proto = r->node_protos.data[i];
         /* Operands of a scan are not those of the loop that it becomes. */
         int count = body_is_scan(proto) ? 0 : node->inputs.count;
-        for (int k = 0; k < count; k++) {
+        /* A loop has two operands more than the file may say. */
+        for (int k = 0; k < count && (size_t)k < proto->n_input; k++) {
             const char *name = text_of(proto->input[k]);
             Tensor *tensor = *name ? reader_find(r, name) : NULL;
             if (tensor)

@@ -220,6 +220,8 @@ static Tensor *shape_of(Importer *in, Node *node, Tensor *x)
 static bool flatten_around(Importer *in, Node *node, int64_t axis)
 {
     Tensor *x = node->inputs.data[0];
+    if (!node->outputs.count || !node->outputs.data[0])
+        return fault(in, node, "has no output");
     Node *flat = add_before(in, "Flatten", node, "flatten", x, NULL);
     Tensor *shape = shape_of(in, node, x);
     if (!flat || !shape)

@@ -66,34 +66,42 @@ SIMPLE(mul, EX_MUL)
 SIMPLE(max, EX_MAX)
 SIMPLE(min, EX_MIN)
 
-/* |y|, or 1 for 0: expressions want a positive divisor, and ONNX leaves a
- * division by zero open. */
-static const Expr *positive_divisor(Arena *a, const Expr *y)
-{
-    const Expr *zero = const_like(a, y, 0);
-    const Expr *size =
-        dtype_is_signed(y->dtype) ? expr_unary(a, EX_ABS, y) : y;
-    return expr_select(a, expr_binary(a, EX_EQ, y, zero), const_like(a, y, 1),
-                       size);
-}
-
 /* False for NaN and for -0. */
 static const Expr *is_negative(Arena *a, const Expr *x)
 {
     return expr_binary(a, EX_LT, x, const_like(a, x, 0));
 }
 
-/* ONNX truncates towards zero, EX_DIV floors. */
+/* |y|, or 1 for 0: expressions want a positive divisor, and ONNX leaves a
+ * division by zero open. Also 1 for the lowest number, which has no |y|. */
+static const Expr *positive_divisor(Arena *a, const Expr *y)
+{
+    bool is_signed = dtype_is_signed(y->dtype);
+    const Expr *size = is_signed ? expr_unary(a, EX_ABS, y) : y;
+    const Expr *other =
+        expr_binary(a, is_signed ? EX_LE : EX_EQ, size, const_like(a, y, 0));
+    return expr_select(a, other, const_like(a, y, 1), size);
+}
+
+static const Expr *is_lowest(Arena *a, const Expr *y)
+{
+    return is_negative(a, expr_unary(a, EX_ABS, y));
+}
+
+/* ONNX truncates towards zero, EX_DIV floors. The quotient's sign is changed
+ * last: -x need not exist. */
 static const Expr *divide_ints(Arena *a, const Expr *x, const Expr *y)
 {
     const Expr *by = positive_divisor(a, y);
     if (!dtype_is_signed(x->dtype))
         return expr_div(a, x, by);
-    x = expr_select(a, is_negative(a, y), expr_unary(a, EX_NEG, x), x);
     const Expr *floor = expr_div(a, x, by);
     const Expr *inexact = expr_binary(a, EX_NE, expr_mul(a, floor, by), x);
     const Expr *raise = expr_binary(a, EX_AND, is_negative(a, x), inexact);
-    return expr_add(a, floor, expr_cast(a, x->dtype, raise));
+    const Expr *q = expr_add(a, floor, expr_cast(a, x->dtype, raise));
+    q = expr_select(a, is_negative(a, y), expr_unary(a, EX_NEG, q), q);
+    const Expr *same = expr_binary(a, EX_EQ, x, y);
+    return expr_select(a, is_lowest(a, y), expr_cast(a, x->dtype, same), q);
 }
 
 static const Expr *scalar_div(Arena *a, const Node *node, const Expr *x,
@@ -138,10 +146,18 @@ static const Expr *scalar_mod(Arena *a, const Node *node, const Expr *x,
     if (!dtype_is_signed(x->dtype))
         return expr_binary(a, EX_MOD, x, by);
     /* The sign of the dividend (fmod) or of the divisor decides. */
-    const Expr *flip = is_negative(a, fmod ? x : y);
-    const Expr *flipped = expr_select(a, flip, expr_unary(a, EX_NEG, x), x);
-    const Expr *rest = expr_binary(a, EX_MOD, flipped, by);
-    return expr_select(a, flip, expr_unary(a, EX_NEG, rest), rest);
+    const Expr *zero = const_like(a, x, 0);
+    const Expr *rest = expr_binary(a, EX_MOD, x, by);
+    const Expr *below = expr_binary(a, EX_AND, is_negative(a, fmod ? x : y),
+                                    expr_binary(a, EX_NE, rest, zero));
+    rest = expr_select(a, below, expr_sub(a, rest, by), rest);
+    /* All other numbers are nearer to zero than the lowest. */
+    const Expr *left = x;
+    if (!fmod)
+        left = expr_select(a, expr_binary(a, EX_LT, zero, x),
+                           expr_add(a, x, y), x);
+    left = expr_select(a, expr_binary(a, EX_EQ, x, y), zero, left);
+    return expr_select(a, is_lowest(a, y), left, rest);
 }
 
 /* The exponent may have another type; the result has the base's. */

@@ -174,6 +174,26 @@ static bool check_count(InferContext *c, const char *what, int count,
     return true;
 }
 
+/* Beyond any memory. What is computed from extents below stays a number, also
+ * where another extent is 0 and the tensor as such empty. */
+static const int64_t most_elements = (int64_t)1 << 48;
+
+static bool check_size(InferContext *c, const Tensor *t)
+{
+    int64_t room = most_elements;
+    for (int i = 0; i < t->type.rank; i++)
+        if (t->type.dims[i].value > 1)
+            room /= t->type.dims[i].value;
+    if (room > 0)
+        return true;
+    Str text = {0};
+    type_print(&text, &t->type);
+    infer_error(c, "tensor %s is %s: the tensor is too large", t->name,
+                str_text(&text));
+    str_free(&text);
+    return false;
+}
+
 /* Operands the operator must have are there, and what is there has a type. */
 static bool check_inputs(InferContext *c)
 {
@@ -194,6 +214,8 @@ static bool check_inputs(InferContext *c)
                                "its input %s holds strings, which this "
                                "operator does not take",
                                input->name);
+        if (!check_size(c, input))
+            return false;
     }
     return true;
 }
@@ -209,6 +231,10 @@ static bool run_rule(InferContext *c)
             return infer_error(c, "results that are strings are not "
                                   "supported");
         }
+        if (t && !check_size(c, t)) {
+            t->type = (TensorType){.rank = -1};
+            return false;
+        }
     }
     infer_symbols(c->graph, c->node);
     return true;
@@ -221,6 +247,10 @@ bool op_infer(Graph *g, Node *node)
     const Op *op = node->op;
     int most_in = op->max_inputs < 0 ? MAX_OP_INPUTS : op->max_inputs;
     int most_out = op->max_outputs < 0 ? MAX_OP_OUTPUTS : op->max_outputs;
+    /* Definitions make what every node of the operator has. */
+    for (int i = 0; i < op->min_outputs && i < node->outputs.count; i++)
+        if (!node->outputs.data[i])
+            graph_restore_output(g, node, i);
     return check_count(&c, "inputs", node->inputs.count, op->min_inputs,
                        most_in) &&
            check_count(&c, "outputs", node->outputs.count, op->min_outputs,

@@ -158,5 +158,8 @@ bool ops_check_lowerable(const Graph *g);
  * at run time only. */
 bool op_takes_runtime_extents(const Node *node);
 bool op_check_lowerable(const Graph *g, const Node *node);
+/* The name of the extent that a node's result has where it is as large as the
+ * data say. */
+const char *op_counted_name(Arena *arena, const Node *node);
 
 #endif

@@ -86,8 +86,12 @@ static bool element(const Tensor *t, int64_t at, Extent *extent)
 Extent infer_counted(InferContext *c, int64_t most)
 {
     Arena *arena = c->graph->arena;
-    return extent_ranged(arena, arena_printf(arena, "%s.count", c->node->name),
-                         0, most);
+    return extent_ranged(arena, op_counted_name(arena, c->node), 0, most);
+}
+
+const char *op_counted_name(Arena *arena, const Node *node)
+{
+    return arena_printf(arena, "%s.count", node->name);
 }
 
 bool extents_agree(Extent a, Extent b)

@@ -297,7 +297,7 @@ static bool has_symbols(const Node *node)
 
 void infer_symbols(Graph *g, Node *node)
 {
-    Tensor *out = node->outputs.data[0];
+    Tensor *out = node->outputs.count ? node->outputs.data[0] : NULL;
     Symbols s = {.g = g, .node = node};
     for (int i = 0; i < node->outputs.count; i++)
         if (node->outputs.data[i])

@@ -73,6 +73,10 @@ void pass_fold(PassContext *c)
             continue;
         changed |= node_fold(c, node);
     }
-    if (changed)
-        graph_sweep(g);
+    if (!changed)
+        return;
+    graph_sweep(g);
+    /* A result that is as large as the data say has a size now, if it is an
+     * output: then its node stays. */
+    pass_infer(c);
 }

@@ -431,6 +431,29 @@ static void drop_unread_steps(Builder *b)
                 moved[p->buffers.data[i].ready_step];
 }
 
+/* Nodes of two bodies may have one name. Where both have results that are as
+ * large as the data say, the extents would be taken for the same. */
+static bool check_counted(Builder *b, const Graph *g, Map *seen)
+{
+    bool ok = true;
+    for (int i = 0; i < g->nodes.count; i++) {
+        const Node *node = g->nodes.data[i];
+        const char *name = op_counted_name(b->arena, node);
+        for (int k = 0; k < node->bodies.count; k++)
+            ok &= check_counted(b, node->bodies.data[k], seen);
+        if (graph_symbol(b->g, name) < b->g->input_symbols)
+            continue;
+        if (map_get(seen, name))
+            ok = diag_error(b->diag,
+                            "%s \"%s\": another node of that name, in a body "
+                            "or around it, also has a result that is as large "
+                            "as the data say; give it another name",
+                            node->op->name, node->name);
+        map_set(seen, name, (void *)node);
+    }
+    return ok;
+}
+
 Program *program_build(Arena *arena, Diag *diag, Graph *g,
                        const Target *target, ScheduleMode mode)
 {
@@ -457,7 +480,9 @@ Program *program_build(Arena *arena, Diag *diag, Graph *g,
     for (int i = 0; i < g->symbols.count; i++)
         vec_push(arena, &p->symbols, g->symbols.data[i]);
     p->input_symbols = g->input_symbols;
-    if (!add_interface(&b))
+    Map counted;
+    map_init(&counted, arena);
+    if (!check_counted(&b, g, &counted) || !add_interface(&b))
         return NULL;
     bool ok = program_build_groups(&b);
     /* In a loop a later step writes what an earlier one reads. */

@@ -178,10 +178,9 @@ static bool build_body(Builder *b, Graph *body, const int *inputs,
     int *buffers = b->buffer_of;
 
     b->g = body;
-    /* One list of dimensions for all kernels. */
-    body->symbols.count = 0;
-    for (int i = 0; i < outer->symbols.count; i++)
-        vec_push(b->arena, &body->symbols, outer->symbols.data[i]);
+    /* One list of numbers for the whole program. */
+    body->symbols = outer->symbols;
+    body->input_symbols = outer->input_symbols;
     b->depth++;
     b->buffer_of = ARENA_ARRAY(b->arena, int, body->next_id + 1);
     for (int i = 0; i <= body->next_id; i++)

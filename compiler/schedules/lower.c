@@ -602,6 +602,8 @@ static void zero_border(Lower *lw, const Buffer *b, int place, bool high,
             start = expr_int(a, l->lo[x]);
             limits[i] = limit;
         }
+        if (extents[i] == 0)
+            return;
         vars[i] = fresh_var(lw, "b");
         const Expr *at =
             extents[i] == 1 ? start : expr_add(a, expr_var(a, vars[i]), start);

@@ -20,7 +20,7 @@ static bool is_small(const Graph *g)
 {
     int64_t total = 0;
     for (int i = 0; i < g->tensors.count; i++) {
-        int64_t count = type_count(&g->tensors.data[i]->type);
+        int64_t count = type_most(&g->tensors.data[i]->type);
         if (count > MOST_ELEMENTS)
             return false;
         total += count > 0 ? count : 0;

@@ -3,6 +3,10 @@
 #ifndef ASSAY_SUITES_OPS_ROWS_H
 #define ASSAY_SUITES_OPS_ROWS_H
 
+#include <stdbool.h>
+
+#include "base/arena.h"
+
 /* `inputs` are separated by blanks: "TYPE", "TYPE={VALUES}" for a constant,
  * "TYPE~{VALUES}" for values that arrive at run time (where the oracle is not
  * asked, so that they may be wrong), "-" for one left out. `expected` is one
@@ -11,6 +15,10 @@
 typedef struct OpRow {
     const char *op, *inputs, *attrs, *expected;
 } OpRow;
+
+/* The graph of a row, as text for the parser: its inputs are a, b, ..., its
+ * results p, q, ..., one alone where an error is expected. */
+char *ops_row_text(Arena *arena, const OpRow *row, bool expect_error);
 
 /* Each ends with a NULL op. */
 extern const OpRow ops_rows_elementwise[];

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "compiled.h"
+#include "evaluate.h"
 #include "graph/graph.h"
 #include "ops/op.h"
 
@@ -88,6 +89,40 @@ typedef struct Sample {
     "  a: f32[6], b: f32[6], r: f32[" #trips ",6] = Loop loop(m, _, x, n, "   \
     "w) {carried=2}\n" LOOP_BODY "  y: f32[6] = Add both(a, b)\n"             \
     "  output y\n  output r\n"
+
+/* A branch within which a result is as large as the data say; the nodes of
+ * these names count. */
+#define COUNTED(around, within)                                               \
+    "graph g\n"                                                               \
+    "  input x: f32[6]\n"                                                     \
+    "  const axes: i64[1] = {0}\n"                                            \
+    "  const one: i64[1] = {1}\n"                                             \
+    "  const far: f32[] = {1000000}\n"                                        \
+    "  m: f32[] = ReduceMax max(x, axes) {keepdims=0}\n"                      \
+    "  p: bool[] = Less test(m, far)\n"                                       \
+    "  n: i64[1," around ".count<=6] = NonZero " around "(x)\n"               \
+    "  y: i64[1] = If choose(p, x, n, one)\n"                                 \
+    "  body {\n"                                                              \
+    "    graph then\n"                                                        \
+    "      input a: f32[6]\n"                                                 \
+    "      input b: i64[1," around ".count<=6]\n"                             \
+    "      input axis: i64[1]\n"                                              \
+    "      const zero: f32[] = {0}\n"                                         \
+    "      q: bool[6] = Less less(a, zero)\n"                                 \
+    "      c: i64[1," within ".count<=6] = NonZero " within "(q)\n"           \
+    "      d: i64[1] = ReduceSum sum(c, axis) {keepdims=0}\n"                 \
+    "      output d\n"                                                        \
+    "  }\n"                                                                   \
+    "  body {\n"                                                              \
+    "    graph else\n"                                                        \
+    "      input a: f32[6]\n"                                                 \
+    "      input b: i64[1," around ".count<=6]\n"                             \
+    "      input axis: i64[1]\n"                                              \
+    "      d: i64[1] = ReduceSum sum(b, axis) {keepdims=0}\n"                 \
+    "      output d\n"                                                        \
+    "  }\n"                                                                   \
+    "  z: i64[1] = ReduceSum sum(n, one) {keepdims=0}\n"                      \
+    "  output y\n  output z\n"
 
 static const Sample samples[] = {
     {"a branch that is taken", CHOICE("Less"), 1},
@@ -195,6 +230,7 @@ static const Sample samples[] = {
      "  }\n"
      "  output y\n",
      0},
+    {"a count within a branch", COUNTED("some", "few"), 1},
 };
 
 enum { SAMPLES = sizeof samples / sizeof *samples };
@@ -354,12 +390,33 @@ static void test_faults(void **state)
     }
 }
 
+/* Two counts of one name would be taken for the same. */
+static void test_equal_counts(void **state)
+{
+    Arena *arena = arena_new();
+    (void)state;
+    Graph *g = graph_from_text(arena, COUNTED("same", "same"));
+    const Target *target = target_find(arena, g->diag, "x86-64-v3");
+    PassContext context = {
+        .graph = g, .target = target, .evaluate = evaluate_node};
+    assert_true(
+        passes_run(&context, &(PassOptions){.opt_level = 2}, NULL, NULL));
+    assert_null(program_build(arena, g->diag, g, target, SCHEDULE_FAST));
+    assert_int_equal(g->diag->errors.count, 1);
+    assert_non_null(strstr(g->diag->errors.data[0],
+                           "NonZero \"same\": another node of that name"));
+    arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_interpreted), cmocka_unit_test(test_backends),
-        cmocka_unit_test(test_text),        cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_interpreted),
+        cmocka_unit_test(test_backends),
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_equal_counts),
     };
     return cmocka_run_group_tests_name("control", tests, NULL, NULL);
 }

@@ -55,6 +55,19 @@ static void test_extent(void **state)
     expect_extent(extent_div(a, n, n), "1");
     expect_extent(extent_add(a, m, extent_const(-1)), "(\"seq len\"-1)");
     assert_int_equal(extent_mul(a, n, extent_const(49)).value, 8 * 49);
+    /* A file may hold any number. */
+    Extent least = extent_const(INT64_MIN), most = extent_const(INT64_MAX);
+    expect_extent(extent_add(a, n, least), "(N<=8-9223372036854775807)");
+    expect_extent(extent_sub(a, least, two), "-9223372036854775808");
+    expect_extent(extent_add(a, least, least), "-9223372036854775808");
+    expect_extent(extent_mul(a, least, two), "-9223372036854775808");
+    expect_extent(extent_add(a, extent_add(a, n, most), most),
+                  "(N<=8+9223372036854775807)");
+    expect_extent(extent_sub(a, extent_sub(a, n, most), most),
+                  "(N<=8-9223372036854775807)");
+    expect_extent(
+        extent_min(a, extent_add(a, n, most), extent_add(a, n, least)),
+        "(N<=8-9223372036854775807)");
     assert_int_equal(extent_add(a, m, two).value, -1);
     assert_true(extent_equal(extent_add(a, n, two), extent_add(a, two, n)));
     assert_false(extent_equal(n, m));

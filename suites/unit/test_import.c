@@ -807,6 +807,50 @@ static void test_faults(void **state)
     assert_true(has_error(b->diag, "operator set version is 99"));
 }
 
+/* Every operator of every age, with operands and results left out: refused
+ * with a message, or typed. */
+static void test_left_out(void **state)
+{
+    static const char *const in[] = {"", "x", "- x", "x x"};
+    static const char *const out[] = {"", "-", "y", "- y"};
+    static const int64_t opsets[] = {1, 6, 8, 10, 12, 17, 20};
+    Builder *b = *state;
+    add_input(b, "x", 2, shape_2_3);
+    Onnx__NodeProto *node = add_node(b, "Relu", "", "");
+    Arena *arena = b->arena;
+    for (const OpTable *t = ops_builtin(); t; t = t->next)
+        for (int i = 0; t->ops[i]; i++)
+            for (int k = 0; k < 7 * 16; k++) {
+                if (*op_domain(t->ops[i]))
+                    continue;
+                b->arena = arena_new();
+                b->diag = diag_new(b->arena, NULL);
+                b->opset.version = opsets[k / 16];
+                node->op_type = (char *)op_name(t->ops[i]);
+                node->input = split_names(b, in[k / 4 % 4], &node->n_input);
+                node->output = split_names(b, out[k % 4], &node->n_output);
+                Graph *g = import_with(b, NULL, 0);
+                if (!g || !ops_infer_graph(g))
+                    assert_true(b->diag->errors.count > 0);
+                arena_free(b->arena);
+            }
+    b->arena = arena;
+}
+
+/* A recurrent layer of whose results none is wanted computes nothing. */
+static void test_no_result(void **state)
+{
+    static const int64_t x[] = {1, 3, 2}, w[] = {1, 15, 2}, r[] = {1, 15, 5};
+    Builder *b = *state;
+    add_input(b, "x", 3, x);
+    add_input(b, "w", 3, w);
+    add_input(b, "r", 3, r);
+    add_node(b, "GRU", "x w r", "- -");
+    add_node(b, "Relu", "x", "y");
+    add_output(b, "y");
+    assert_int_equal(import_sound(b)->nodes.count, 1);
+}
+
 /* Every prefix of a sound file, and every byte of it changed, must be
  * imported or refused, never crash. */
 static void test_damaged(void **state)
@@ -1269,6 +1313,8 @@ int main(void)
         TEST(test_dims),
         TEST(test_unsupported),
         TEST(test_faults),
+        TEST(test_left_out),
+        TEST(test_no_result),
         TEST(test_damaged),
         TEST(test_nesting),
         TEST(test_external),
