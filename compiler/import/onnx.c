@@ -275,23 +275,45 @@ static bool read_inputs(Reader *r)
     return ok;
 }
 
-/* Every --dim must name a dimension of the model. */
+/* The tensor that NAME or NAME[I] is about. */
+static const Tensor *declared_tensor(Reader *r, const char *name)
+{
+    const char *bracket = strrchr(name, '[');
+    const Tensor *t = graph_find_tensor(r->in.g, name);
+    if (!t && bracket)
+        t = graph_find_tensor(
+            r->in.g,
+            arena_strndup(r->in.arena, name, (size_t)(bracket - name)));
+    return t;
+}
+
+/* Every --dim must name a dimension of the model, or a tensor whose elements
+ * decide shapes. */
 static bool check_dims(Reader *r)
 {
     bool ok = true;
     for (int i = 0; i < r->options.dim_count; i++) {
+        const ImportDim *dim = &r->options.dims[i];
+        int64_t most = dim->upper ? dim->upper : dim->value;
         bool known = false;
         Str names = {0};
         for (int k = 0; k < r->dim_names.count; k++) {
-            known |=
-                strcmp(r->options.dims[i].name, r->dim_names.data[k]) == 0;
+            known |= strcmp(dim->name, r->dim_names.data[k]) == 0;
             str_addf(&names, "%s%s", k ? ", " : "", r->dim_names.data[k]);
+        }
+        if (!known && declared_tensor(r, dim->name)) {
+            known = true;
+            if (dim->value < 0 || most < dim->value || most > INT32_MAX)
+                ok = diag_error(r->in.diag, "--dim %s=%lld is out of range",
+                                dim->name, (long long)most);
+            vec_push(r->in.arena, &r->in.g->declared,
+                     extent_ranged(r->in.arena, dim->name, dim->value, most));
         }
         if (!known)
             ok = diag_error(r->in.diag,
-                            "--dim %s: the model's named "
-                            "dimensions are: %s",
-                            r->options.dims[i].name,
+                            "--dim %s: the model's named dimensions are: %s; "
+                            "nor is it a tensor",
+                            dim->name,
                             names.length ? str_text(&names) : "none");
         str_free(&names);
     }
@@ -758,12 +780,11 @@ static Graph *read_model(Reader *r)
     map_init(&r->tensors, r->in.arena);
     bool ok = reader_initializers(r);
     ok &= read_inputs(r);
-    ok &= check_dims(r);
     ok &= check_binds(r);
     ok &= reader_nodes(r);
     ok &= report_missing(r);
     /* Names that were never defined follow from the faults so far. */
-    if (!ok || !reader_connect(r) || !reader_outputs(r) ||
+    if (!ok || !reader_connect(r) || !reader_outputs(r) || !check_dims(r) ||
         !graph_sort(r->in.g) || !narrow_check(r->in.g) || !reader_upgrade(r) ||
         !graph_sort(r->in.g))
         return NULL;
