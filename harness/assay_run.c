@@ -41,7 +41,9 @@ static const char usage[] =
     "      --profile N         time of each step over N runs\n"
     "      --pair OTHER        measure another artifact of the model in turns "
     "with it\n"
-    "      --check-twice       run again on a filled arena: same outputs?\n"
+    "      --check-repeat      run again, after other inputs, on buffers "
+    "between guards\n"
+    "                          and on a filled arena: the same outputs?\n"
     "      --peak              FMA and memory-read peak of this machine\n"
     "  -h, --help\n"
     "\n"
@@ -61,7 +63,7 @@ typedef struct RunOptions {
     uint64_t seed;
     int threads, repeat, profile;
     double min_time;
-    bool time, check_twice, peak;
+    bool time, check_repeat, peak;
 } RunOptions;
 
 enum {
@@ -70,7 +72,7 @@ enum {
     OPT_MIN_TIME,
     OPT_REPEAT,
     OPT_PROFILE,
-    OPT_CHECK_TWICE,
+    OPT_CHECK_REPEAT,
     OPT_PEAK,
     OPT_PAIR,
     OPT_DIM
@@ -86,7 +88,7 @@ static const struct option long_options[] = {
     {"min-time", required_argument, NULL, OPT_MIN_TIME},
     {"repeat", required_argument, NULL, OPT_REPEAT},
     {"profile", required_argument, NULL, OPT_PROFILE},
-    {"check-twice", no_argument, NULL, OPT_CHECK_TWICE},
+    {"check-repeat", no_argument, NULL, OPT_CHECK_REPEAT},
     {"peak", no_argument, NULL, OPT_PEAK},
     {"pair", required_argument, NULL, OPT_PAIR},
     {"dim", required_argument, NULL, OPT_DIM},
@@ -152,8 +154,8 @@ static RunOptions parse_options(int argc, char **argv)
         case OPT_PROFILE:
             o.profile = (int)parse_number("profile", optarg, 1, 1e6);
             break;
-        case OPT_CHECK_TWICE:
-            o.check_twice = true;
+        case OPT_CHECK_REPEAT:
+            o.check_repeat = true;
             break;
         case OPT_PEAK:
             o.peak = true;
@@ -174,9 +176,9 @@ static RunOptions parse_options(int argc, char **argv)
         exit(EXIT_BAD_INPUT);
     }
     o.artifact = o.peak ? NULL : argv[optind];
-    if (o.pair && (o.output || o.taps || o.check_twice)) {
+    if (o.pair && (o.output || o.taps || o.check_repeat)) {
         fputs("assay-run: --pair measures only: leave --output, --taps and "
-              "--check-twice out\n",
+              "--check-repeat out\n",
               stderr);
         exit(EXIT_BAD_INPUT);
     }
@@ -263,8 +265,8 @@ static int run_side(Runner *r, const RunOptions *o, json_t *report)
         !open_folder(r, "--taps", o->taps))
         return EXIT_BAD_INPUT;
     bool same = true;
-    if (o->check_twice) {
-        same = runner_check_twice(r, report);
+    if (o->check_repeat) {
+        same = runner_check_repeat(r, report);
     } else {
         double start = clock_now();
         runner_run(r);

@@ -319,7 +319,7 @@ static void check_artifact(Check *c, const char *dir, json_t *report)
                          .threads = (int)c->threads,
                          .output = out,
                          .taps = taps,
-                         .check_twice = true,
+                         .check_repeat = true,
                          .limits = {.seconds = (double)c->timeout}};
         ran = launch_runner(c->arena, &launch, &end, &reason);
     }
@@ -327,8 +327,8 @@ static void check_artifact(Check *c, const char *dir, json_t *report)
         /* In place of how the process ended. */
         reason.length = 0;
         if (end.exit_code != 0)
-            str_add(&reason, "a second run gives other outputs, or the "
-                             "inputs were written to; ");
+            str_add(&reason, "a second run gives other outputs, or what is "
+                             "no output was written to; ");
         if (!check_outputs(c, &info, out, report, &reason))
             end.status = CASE_FAILED_CHECK;
         check_layers(c, &info, taps, report);

@@ -106,21 +106,23 @@ static bool show_c(Str *out, Diag *diag, const Program *program,
 typedef bool (*KernelView)(Str *out, Diag *diag, const Program *program,
                            const ProgramKernel *k);
 
-static const struct {
+/* Headings are comments of the language. */
+static const struct View {
     const char *name;
     KernelView view;
+    const char *before, *after; /* of a heading */
 } views[] = {
-    {"definition", show_definition},
-    {"trace", show_trace},
-    {"loops", show_loops},
-    {"llvm", show_llvm},
-    {"asm", show_asm},
-    {"c", show_c},
+    {"definition", show_definition, "# ", ""},
+    {"trace", show_trace, "# ", ""},
+    {"loops", show_loops, "# ", ""},
+    {"llvm", show_llvm, "; ", ""},
+    {"asm", show_asm, "# ", ""},
+    {"c", show_c, "/* ", " */"},
 };
 enum { VIEW_COUNT = sizeof views / sizeof views[0] };
 
-static int show_kernels(Str *out, const Program *program, KernelView view,
-                        const char *filter)
+static int show_kernels(Str *out, const Program *program,
+                        const struct View *view, const char *filter)
 {
     int shown = 0;
     Arena *arena = arena_new();
@@ -130,8 +132,9 @@ static int show_kernels(Str *out, const Program *program, KernelView view,
         const ProgramKernel *k = &program->kernels.data[i];
         if (filter && !strstr(k->kernel->name, filter))
             continue;
-        str_addf(out, "%s# %s\n", shown++ ? "\n" : "", k->kernel->name);
-        ok = view(out, diag, program, k);
+        str_addf(out, "%s%s%s%s\n", shown++ ? "\n" : "", view->before,
+                 k->kernel->name, view->after);
+        ok = view->view(out, diag, program, k);
     }
     diag_print(diag);
     arena_free(arena);
@@ -176,8 +179,8 @@ static int show(Str *out, const AssayCompiler *compiler, const char *what,
     else
         for (int i = 0; i < VIEW_COUNT; i++)
             if (!strcmp(what, views[i].name))
-                return show_kernels(out, assay_program(compiler),
-                                    views[i].view, kernel);
+                return show_kernels(out, assay_program(compiler), &views[i],
+                                    kernel);
     return EXIT_FINE;
 }
 

@@ -44,8 +44,8 @@ static json_t *launch_host(Arena *arena, const Launch *l, ChildEnd *end,
         add_pair(arena, &argv, "--output", l->output);
     if (l->taps)
         add_pair(arena, &argv, "--taps", l->taps);
-    if (l->check_twice)
-        vec_push(arena, &argv, "--check-twice");
+    if (l->check_repeat)
+        vec_push(arena, &argv, "--check-repeat");
     if (l->pair)
         add_pair(arena, &argv, "--pair", l->pair);
     if (l->min_time > 0 || l->repeat)

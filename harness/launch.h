@@ -17,7 +17,7 @@ typedef struct Launch {
     int threads;        /* 0: the default */
     const char *output; /* folder, or NULL */
     const char *taps;   /* folder, or NULL */
-    bool check_twice;
+    bool check_repeat;
     double min_time; /* above 0: measure for that long ... */
     int repeat;      /* ... or this many runs when above 0 */
     int profile;     /* runs; 0: none */

@@ -188,9 +188,9 @@ void runner_dims(const Runner *r, const ArtifactValue *v, int64_t *dims)
     artifact_extents(r->info, r->dims, v->rank, v->dims, v->extents, dims);
 }
 
-static bool is_computed(const ArtifactInfo *info)
+bool runner_has_computed_dims(const Runner *r)
 {
-    return info->input_dims < info->dim_count;
+    return r->info->input_dims < r->info->dim_count;
 }
 
 bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
@@ -209,7 +209,7 @@ bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
         return false;
     if (!r->chunks)
         r->chunks = 1;
-    if (r->chunks > 1 && is_computed(info)) {
+    if (r->chunks > 1 && runner_has_computed_dims(r)) {
         str_add(r->error, "how large outputs are depends on the data: give "
                           "one batch at a time\n");
         return false;
@@ -239,7 +239,7 @@ bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
         runner_dims(r, v, dims);
         /* Room for whatever the run computes: fewer of one dimension may be
          * more of another. */
-        if (is_computed(info))
+        if (runner_has_computed_dims(r))
             memcpy(dims, v->dims, sizeof dims);
         if (r->chunks > 1 && v->rank == 0) {
             str_addf(r->error, "output \"%s\" is a scalar: one batch only\n",
@@ -273,7 +273,8 @@ static void run_chunk(Runner *r, int64_t chunk)
                     chunk * chunk_bytes(r, r->outputs[i]);
     artifact_run(r->artifact, r->in, r->out);
     /* Now it is known how many there are. */
-    for (int i = 0; is_computed(r->info) && i < r->info->output_count; i++)
+    for (int i = 0; runner_has_computed_dims(r) && i < r->info->output_count;
+         i++)
         artifact_dims(r->artifact, &r->info->outputs[i], r->outputs[i]->dims);
 }
 
@@ -295,30 +296,6 @@ bool runner_outcome(Runner *r)
 void runner_run_first(void *runner)
 {
     run_chunk(runner, 0);
-}
-
-static uint64_t hash_arrays(Array *const *arrays, int count)
-{
-    uint64_t hash = 0;
-    for (int i = 0; i < count; i++)
-        hash = hash_bytes(arrays[i]->data, array_bytes(arrays[i]), hash);
-    return hash;
-}
-
-bool runner_check_twice(Runner *r, json_t *report)
-{
-    uint64_t inputs = hash_arrays(r->inputs, r->info->input_count);
-    runner_run(r);
-    uint64_t first = hash_arrays(r->outputs, r->info->output_count);
-    for (int i = 0; i < r->info->output_count; i++)
-        memset(r->outputs[i]->data, 0xa5, array_bytes(r->outputs[i]));
-    artifact_fill_arena(r->artifact, 0xff);
-    runner_run(r);
-    bool same = first == hash_arrays(r->outputs, r->info->output_count);
-    bool untouched = inputs == hash_arrays(r->inputs, r->info->input_count);
-    json_object_set_new(report, "repeat_identical", json_boolean(same));
-    json_object_set_new(report, "inputs_untouched", json_boolean(untouched));
-    return same && untouched;
 }
 
 /* ---- outputs ---------------------------------------------------------- */

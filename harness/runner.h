@@ -38,9 +38,14 @@ void runner_run(Runner *r);
 bool runner_outcome(Runner *r);
 /* One run of the first chunk; the body of the timing loop. */
 void runner_run_first(void *runner);
-/* Runs again on an arena full of NaN and compares: adds "repeat_identical"
- * and "inputs_untouched"; false when either is not so. */
-bool runner_check_twice(Runner *r, json_t *report);
+/* Whether a run computes extents of its outputs, which have room for the
+ * largest. */
+bool runner_has_computed_dims(const Runner *r);
+/* Runs several times, with other inputs in between, on buffers between guards
+ * and on an arena full of NaN: adds "repeat_identical" (outputs have the same
+ * bits), "inputs_untouched" and "guards_untouched"; false when one is not
+ * so. */
+bool runner_check_repeat(Runner *r, json_t *report);
 /* Writes DIR/tensor_NNNN.npy for each tensor of the manifest, in its
  * order. */
 bool runner_write_taps(Runner *r, const char *dir);

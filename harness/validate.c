@@ -10,6 +10,7 @@
 #include "graph/graph.h"
 #include "harness/check.h"
 #include "harness/common.h"
+#include "harness/emulate.h"
 #include "harness/launch.h"
 #include "harness/npy.h"
 #include "harness/options.h"
@@ -299,7 +300,32 @@ static bool compare_output(Case *c, const ArtifactInfo *info, int number,
                              name, (long long)d.worst, d.got, d.wanted));
 }
 
-static bool run_set(Case *c, const char *artifact, const ArtifactInfo *info)
+/* As many threads as there are elements, and more, give the same bits. */
+static bool same_on_threads(Case *c, Launch launch, const json_t *report)
+{
+    static const int counts[] = {2, 3, 4, 8};
+    launch.output = NULL;
+    launch.check_repeat = false;
+    for (int i = 0; i < 4; i++) {
+        ChildEnd end;
+        launch.threads = counts[i];
+        json_t *other = launch_runner(c->arena, &launch, &end, &c->reason);
+        bool same = other && json_equal(json_object_get(report, "outputs"),
+                                        json_object_get(other, "outputs"));
+        json_decref(other);
+        if (!other)
+            return fail(c, end.status, "");
+        if (!same)
+            return fail(c, CASE_FAILED_CHECK,
+                        arena_printf(c->arena,
+                                     "%d threads give other outputs than one",
+                                     counts[i]));
+    }
+    return true;
+}
+
+static bool run_set(Case *c, const char *artifact, const ArtifactInfo *info,
+                    bool threads)
 {
     const char *out = arena_printf(c->arena, "%s/out", c->work);
     const char **files =
@@ -311,12 +337,21 @@ static bool run_set(Case *c, const char *artifact, const ArtifactInfo *info)
                      .input_count = info->input_count,
                      .threads = 1,
                      .output = out,
+                     .check_repeat = true,
                      .limits = c->plan->limits};
     ChildEnd end;
     json_t *report = launch_runner(c->arena, &launch, &end, &c->reason);
-    json_decref(report);
     if (!report)
         return fail(c, end.status, "");
+    bool same = end.exit_code == EXIT_FINE;
+    if (!same)
+        fail(c, CASE_FAILED_CHECK,
+             "a second run gives other outputs, or what is no output was "
+             "written to");
+    same = same && (!threads || same_on_threads(c, launch, report));
+    json_decref(report);
+    if (!same)
+        return false;
     const char **names = runner_file_names(c->arena, info);
     for (int i = 0; i < info->output_count; i++)
         if (!compare_output(
@@ -350,7 +385,9 @@ static bool run_level(Case *c, ValidateLevel level)
         }
         if (artifact_read_info(c->arena, artifact, &info, &error) != ASSAY_OK)
             return fail(c, CASE_CRASHED, error.text);
-        if (!run_set(c, artifact, &info))
+        bool threads =
+            level == LEVEL_FUSED && !emulated_target(c->arena, artifact);
+        if (!run_set(c, artifact, &info, threads))
             return false;
     }
     return c->set > 0 || fail(c, CASE_REFUSED, "there is no test_data_set_0");

@@ -180,8 +180,11 @@ static const char rounding[] =
 
 void c_emit_preamble(Str *out)
 {
+    /* Kernels may stand in one file. */
+    str_add(out, "#ifndef ASSAY_KERNEL\n#define ASSAY_KERNEL\n");
     str_add(out, types_and_casts);
     str_add(out, rounding);
+    str_add(out, "#endif\n\n");
 }
 
 static const char *type_name(const Emit *e, DType dtype)
