@@ -25,5 +25,14 @@ const FoundRow found_rows[] = {
      "  n: i64[2,n.count<=3] = NonZero n(v)\n"
      "  y: f32[3] = Relu r(x)\n"
      "  output v\n  output n\n  output y\n"},
+    {"a limit within a loop that was fused with another",
+     "  input x: f32[1,16,1<=S<=9,8]\n"
+     "  const w: f32[16,1,1,1] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, "
+     "14, 15, 16}\n"
+     "  h: f16[1,16,S,8] = Cast h(x) {to=10}\n"
+     "  f: f32[1,16,S,8] = Cast f(h) {to=1}\n"
+     "  s: f32[1,16,S,8] = Softmax s(f) {axis=3}\n"
+     "  y: f32[1,16,S,8] = Conv c(f, w) {\"group\"=16}\n"
+     "  output s\n  output y\n"},
     {NULL, NULL},
 };
