@@ -272,6 +272,8 @@ static int run_side(Runner *r, const RunOptions *o, json_t *report)
             json_object_set_new(report, "first_run_seconds",
                                 json_real(clock_now() - start));
     }
+    if (!runner_outcome(r))
+        return EXIT_BAD_INPUT;
     /* Before anything is timed: samples are no part of the model. */
     json_object_set_new(report, "peak_rss_kib", peak_rss_json());
     runner_report_outputs(r, report);

@@ -164,6 +164,8 @@ static bool make_input(Check *c, int index, Str *error)
     }
     inputs_fill(array, (uint64_t)c->seed, index,
                 c->has_range ? &c->range : NULL);
+    inputs_bound(array, t->name, c->graph->declared.data,
+                 c->graph->declared.count);
     c->inputs[index] = array;
     file = arena_printf(c->arena, "%s/input_%d.npy", c->work, index);
     c->input_files[index] = arena_printf(c->arena, "%s=%s", t->name, file);

@@ -38,6 +38,9 @@ static const char usage[] =
     "                      (/usr/share/libonnx-testdata/data)\n"
     "      --target T      native (default), or one of `assay list targets`\n"
     "      --ops FILE      your own operators; may be repeated\n"
+    "      --open          inputs that decide shapes stay inputs where that\n"
+    "                      is supported, with bounds of twice the case's\n"
+    "                      values; --verbose says where and why not\n"
     "      --level L,L...  O0,O1,unfused,fused (all)\n"
     "      --every N       each N-th case only\n"
     "  -j, --jobs N        cases at once (all cores)\n"
@@ -63,6 +66,7 @@ enum {
     OPT_TARGET_NAME,
     OPT_OWN_OPS,
     OPT_LEVEL,
+    OPT_OPEN,
     OPT_EVERY,
     OPT_TIMEOUT,
     OPT_FORMAT
@@ -77,6 +81,7 @@ static const struct option long_options[] = {
     {"target", required_argument, NULL, OPT_TARGET_NAME},
     {"ops", required_argument, NULL, OPT_OWN_OPS},
     {"level", required_argument, NULL, OPT_LEVEL},
+    {"open", no_argument, NULL, OPT_OPEN},
     {"every", required_argument, NULL, OPT_EVERY},
     {"jobs", required_argument, NULL, 'j'},
     {"timeout", required_argument, NULL, OPT_TIMEOUT},
@@ -191,9 +196,13 @@ static void add_missing(Validate *v, const NameList *list)
 
 static void say_case(const Validate *v, const CaseRow *row)
 {
+    const ValidateResult *r = &row->result;
     if (v->verbose)
-        fprintf(stderr, "%-13s %s%s%s\n", case_outcome(row), row->name,
-                *row->result.reason ? ": " : "", row->result.reason);
+        fprintf(stderr, "%-13s %s%s%s%s%s%s%s%s%s\n", case_outcome(row),
+                row->name, *r->open ? "; open: " : "", r->open,
+                v->plan.is_open && *r->bound ? "; bound: " : "",
+                v->plan.is_open ? r->bound : "", *r->why_bound ? ": " : "",
+                r->why_bound, *r->reason ? ": " : "", r->reason);
     else if (v->done % 100 == 0 || v->done == v->rows.count)
         fprintf(stderr, "%d of %d cases, %.0f s\n", v->done, v->rows.count,
                 clock_now() - v->seconds);
@@ -218,6 +227,8 @@ static void *work(void *user)
         row->result.op = arena_strdup(v->arena, result.op);
         row->result.reason = arena_strdup(v->arena, result.reason);
         row->result.bound = arena_strdup(v->arena, result.bound);
+        row->result.open = arena_strdup(v->arena, result.open);
+        row->result.why_bound = arena_strdup(v->arena, result.why_bound);
         if (result.level)
             row->result.level = arena_strdup(v->arena, result.level);
         v->done++;
@@ -305,6 +316,8 @@ static bool take_option(Validate *v, int code)
         return compile_options_add_ops(&v->own, optarg);
     case OPT_LEVEL:
         return take_levels(v, optarg);
+    case OPT_OPEN:
+        return v->plan.is_open = true;
     case OPT_EVERY:
         return parse_count("--every", optarg, 1, 1000000, &v->every);
     case 'j':

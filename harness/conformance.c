@@ -201,12 +201,13 @@ void conformance_print_json(FILE *file, const CaseRow *rows, int count,
         passed += r->status == CASE_OK;
         differ += case_differs(&rows[i]);
         json_t *row = json_pack(
-            "{s:o, s:o, s:s, s:s, s:o, s:b, s:f, s:f}", "name",
+            "{s:o, s:o, s:s, s:s, s:o, s:o, s:b, s:f, s:f}", "name",
             text_json(rows[i].name), "op", text_json(r->op), "outcome",
             case_outcome(&rows[i]), "status", case_status_name(r->status),
-            "bound", text_json(r->bound), "differs", case_differs(&rows[i]),
-            "max_excess", isfinite(r->max_excess) ? r->max_excess : -1,
-            "seconds", r->seconds);
+            "bound", text_json(r->bound), "open", text_json(r->open),
+            "differs", case_differs(&rows[i]), "max_excess",
+            isfinite(r->max_excess) ? r->max_excess : -1, "seconds",
+            r->seconds);
         if (r->level)
             json_object_set_new(row, "level", json_string(r->level));
         if (*r->reason)

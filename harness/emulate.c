@@ -164,15 +164,24 @@ static void add_arguments(Arena *arena, Words *argv, const Target *target,
     vec_push(arena, argv, NULL);
 }
 
-/* What the run computed, for its outputs. */
-static void take_extents(Runner *r, const json_t *report)
+/* What the run computed, for its outputs; false when it had a number that it
+ * cannot have. */
+static bool take_extents(Runner *r, const json_t *report)
 {
     const json_t *list = json_object_get(report, "extents");
+    size_t last = (size_t)r->info->dim_count;
+    AssayError error;
+    if (dims_outcome(r->info, json_integer_value(json_array_get(list, last)),
+                     &error)) {
+        str_addf(r->error, "%s\n", error.text);
+        return false;
+    }
     for (int i = r->info->input_dims; i < r->info->dim_count; i++)
         r->dims[i] = json_integer_value(json_array_get(list, (size_t)i));
     for (int i = 0; i < r->info->output_count; i++)
         if (r->info->input_dims < r->info->dim_count)
             runner_dims(r, &r->info->outputs[i], r->outputs[i]->dims);
+    return true;
 }
 
 /* Batches run one after the other, as assay-run does it. The report is that
@@ -187,9 +196,8 @@ static json_t *run_batches(Runner *r, const Launch *launch,
         report = write_inputs(r, work, chunk)
                      ? child_json(argv, &launch->limits, end, r->error)
                      : NULL;
-        if (report)
-            take_extents(r, report);
-        if (report && !read_outputs(r, work, chunk)) {
+        if (report &&
+            (!take_extents(r, report) || !read_outputs(r, work, chunk))) {
             json_decref(report);
             report = NULL;
         }

@@ -3,6 +3,7 @@
 #define ASSAY_HARNESS_INPUTS_H
 
 #include "base/array.h"
+#include "graph/extent.h"
 
 /* What a model expects of its inputs. */
 typedef struct InputRange {
@@ -14,5 +15,9 @@ typedef struct InputRange {
  * inputs differ. */
 void inputs_fill(Array *array, uint64_t seed, int index,
                  const InputRange *range);
+/* Integers that shapes depend on: those with bounds, NAME for all elements of
+ * an input or NAME[I], become the upper ones. */
+void inputs_bound(Array *array, const char *name, const Extent *bounds,
+                  int count);
 
 #endif

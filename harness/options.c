@@ -107,7 +107,8 @@ static bool add_dim(CompileOptions *o, const char *text)
         upper = strtol(high, &end, 10);
         ok = end != high && !errno && upper >= value;
     }
-    if (!ok || *end || value < 1 || (upper ? upper : value) > 1L << 40) {
+    if (!ok || *end || value < (upper ? 0 : 1) ||
+        (upper ? upper : value) > 1L << 40) {
         bad_input("--dim %s: the value is a number from 1 to %ld, or a range "
                   "of them, as 1..256",
                   text, 1L << 40);

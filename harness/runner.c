@@ -188,6 +188,11 @@ void runner_dims(const Runner *r, const ArtifactValue *v, int64_t *dims)
     artifact_extents(r->info, r->dims, v->rank, v->dims, v->extents, dims);
 }
 
+static bool is_computed(const ArtifactInfo *info)
+{
+    return info->input_dims < info->dim_count;
+}
+
 bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
                        uint64_t seed)
 {
@@ -204,7 +209,7 @@ bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
         return false;
     if (!r->chunks)
         r->chunks = 1;
-    if (r->chunks > 1 && info->input_dims < info->dim_count) {
+    if (r->chunks > 1 && is_computed(info)) {
         str_add(r->error, "how large outputs are depends on the data: give "
                           "one batch at a time\n");
         return false;
@@ -219,6 +224,7 @@ bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
         if (!r->inputs[i])
             return false;
         inputs_fill(r->inputs[i], seed, i, NULL);
+        inputs_bound(r->inputs[i], v->name, info->dims, info->dim_count);
         if (r->chunks > 1) {
             str_addf(r->error,
                      "input \"%s\": give a file for each input "
@@ -231,6 +237,10 @@ bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
         const ArtifactValue *v = &info->outputs[i];
         int64_t dims[MAX_RANK];
         runner_dims(r, v, dims);
+        /* Room for whatever the run computes: fewer of one dimension may be
+         * more of another. */
+        if (is_computed(info))
+            memcpy(dims, v->dims, sizeof dims);
         if (r->chunks > 1 && v->rank == 0) {
             str_addf(r->error, "output \"%s\" is a scalar: one batch only\n",
                      v->name);
@@ -246,11 +256,6 @@ bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
 }
 
 /* ---- running ---------------------------------------------------------- */
-
-static bool is_computed(const ArtifactInfo *info)
-{
-    return info->input_dims < info->dim_count;
-}
 
 /* Bytes of one of the runs that an array is for. */
 static int64_t chunk_bytes(const Runner *r, const Array *array)
@@ -276,6 +281,15 @@ void runner_run(Runner *r)
 {
     for (int64_t chunk = 0; chunk < r->chunks; chunk++)
         run_chunk(r, chunk);
+}
+
+bool runner_outcome(Runner *r)
+{
+    AssayError error;
+    if (artifact_outcome(r->artifact, &error) == ASSAY_OK)
+        return true;
+    str_addf(r->error, "%s\n", error.text);
+    return false;
 }
 
 void runner_run_first(void *runner)
@@ -400,7 +414,9 @@ static void tap_step(void *user, int32_t step, int32_t is_end)
             continue;
         Arena *arena = arena_new();
         int64_t dims[MAX_RANK];
-        artifact_extents(r->info, r->dims, t->rank, t->dims, t->extents, dims);
+        ArtifactValue v = {.rank = t->rank, .extents = t->extents};
+        memcpy(v.dims, t->dims, sizeof v.dims);
+        artifact_dims(r->artifact, &v, dims);
         Array *array = array_try_new(arena, t->dtype, t->rank, dims);
         if (!array) {
             str_addf(r->error, "no memory to write tensor \"%s\"\n", t->name);

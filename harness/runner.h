@@ -33,6 +33,9 @@ bool runner_set_inputs(Runner *r, const char *const *assignments, int count,
 void runner_dims(const Runner *r, const ArtifactValue *value, int64_t *dims);
 /* Runs all chunks. */
 void runner_run(Runner *r);
+/* False when the last run had a number for a dimension that it cannot have:
+ * an error. */
+bool runner_outcome(Runner *r);
 /* One run of the first chunk; the body of the timing loop. */
 void runner_run_first(void *runner);
 /* Runs again on an arena full of NaN and compares: adds "repeat_identical"

@@ -33,6 +33,11 @@ typedef struct Case {
     AssayCompiler *compiler;
     AssayBind binds[MAX_LIST];
     int bind_count;
+    AssayDim dims[MAX_LIST]; /* of inputs that stay open */
+    int dim_count;
+    Vec(const char *) open;
+    bool gave_up; /* on leaving inputs open */
+    Str refused;  /* why */
     bool is_noted;
     Vec(AssayModelInput) inputs; /* of the file */
     int set;
@@ -130,14 +135,57 @@ static bool is_bound(const Case *c, const char *name)
     return false;
 }
 
-/* Binds what the failed compilation wants. False when that is nothing new. */
+/* The largest extent of the first output that is expected. */
+static int64_t largest_extent(Case *c)
+{
+    const Array *y = assay_read_tensor(c->compiler, data_file(c, "output", 0));
+    int64_t most = 1;
+    for (int i = 0; y && i < y->rank; i++)
+        most = y->dims[i] > most ? y->dims[i] : most;
+    return most;
+}
+
+/* Leaves the input one that a run brings, each element up to twice its value
+ * in the data set; those that are not above 0 stand for an extent of the
+ * result. False where that makes no sense, or was tried. */
+static bool open_input(Case *c, const char *name)
+{
+    int number = input_number(c, name);
+    for (int i = 0; i < c->open.count; i++)
+        if (!strcmp(c->open.data[i], name))
+            return false;
+    if (!c->plan->is_open || c->gave_up || number < 0)
+        return false;
+    const Array *value =
+        assay_read_tensor(c->compiler, data_file(c, "input", number));
+    if (!value || value->rank > 1 ||
+        (value->dtype != DT_I64 && value->dtype != DT_I32))
+        return false;
+    int64_t count = array_count(value), most = largest_extent(c);
+    if (count < 1 || c->dim_count + count > MAX_LIST)
+        return false;
+    const char *own = arena_strdup(c->arena, name);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t v = array_get_int(value, i);
+        const char *element =
+            arena_printf(c->arena, "%s[%lld]", own, (long long)i);
+        c->dims[c->dim_count++] = v > 0 && v < INT32_MAX / 2
+                                      ? (AssayDim){element, 1, 2 * v}
+                                      : (AssayDim){element, 0, most};
+    }
+    vec_push(c->arena, &c->open, own);
+    return true;
+}
+
+/* Binds what the failed compilation wants, or declares it. False when that is
+ * nothing new. */
 static bool bind_wanted(Case *c)
 {
     const char *const *names;
     int count = assay_wanted_inputs(c->compiler, &names);
     bool added = false;
     for (int i = 0; i < count; i++)
-        added |= bind_input(c, names[i]);
+        added |= open_input(c, names[i]) || bind_input(c, names[i]);
     return added;
 }
 
@@ -151,13 +199,30 @@ static bool bind_fixed(Case *c)
     return added;
 }
 
+/* Binds all that was left open, as that did not do. */
+static bool close_inputs(Case *c)
+{
+    if (c->gave_up || !c->dim_count)
+        return false;
+    c->gave_up = true;
+    c->dim_count = 0;
+    str_add(&c->refused, assay_errors(c->compiler));
+    for (int i = 0; i < c->open.count; i++)
+        if (!is_bound(c, c->open.data[i]))
+            bind_input(c, c->open.data[i]);
+    return true;
+}
+
 static bool load_model(Case *c)
 {
     c->compiler = assay_new();
     const CompileOptions *own = c->plan->ops;
     for (int i = 0; own && i < own->ops_count; i++)
         assay_add_ops(c->compiler, own->ops[i]->ops);
-    AssayLoad options = {.binds = c->binds, .bind_count = c->bind_count};
+    AssayLoad options = {.dims = c->dims,
+                         .dim_count = c->dim_count,
+                         .binds = c->binds,
+                         .bind_count = c->bind_count};
     return assay_load_onnx(c->compiler, model_path(c), &options);
 }
 
@@ -173,7 +238,7 @@ static bool compile(Case *c, ValidateLevel level, const char *artifact)
         note_model(c);
         bool again = ok && bind_fixed(c);
         ok = ok && !again && assay_compile(c->compiler, &o.assay);
-        if (again || (!ok && bind_wanted(c))) {
+        if (again || (!ok && (bind_wanted(c) || close_inputs(c)))) {
             assay_free(c->compiler);
             continue;
         }
@@ -275,10 +340,11 @@ static bool run_level(Case *c, ValidateLevel level)
         ArtifactInfo info;
         AssayError error;
         /* A bound value holds for the set that it is from. */
-        if (c->set == 0 || c->bind_count || feeds_fixed(c)) {
+        if (c->set == 0 || c->bind_count || c->dim_count || feeds_fixed(c)) {
             if (c->compiler)
                 assay_free(c->compiler);
-            c->bind_count = 0;
+            c->bind_count = c->dim_count = c->open.count = 0;
+            c->gave_up = false;
             if (!compile(c, level, artifact))
                 return false;
         }
@@ -299,12 +365,24 @@ static const char *bound_text(const Case *c)
     return text;
 }
 
+/* Those that stayed open and were not bound after all. */
+static const char *open_text(const Case *c)
+{
+    const char *text = "";
+    for (int i = 0; i < c->open.count; i++)
+        if (!is_bound(c, c->open.data[i]))
+            text = arena_printf(c->arena, "%s%s%s", text, *text ? ", " : "",
+                                c->open.data[i]);
+    return text;
+}
+
 static void write_result(Case *c, const char *level)
 {
     json_t *row = json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:o}", "op", c->op, "status",
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o}", "op", c->op, "status",
         case_status_name(c->status), "level", level, "reason",
-        str_text(&c->reason), "bound", bound_text(c), "max_excess",
+        str_text(&c->reason), "bound", bound_text(c), "open", open_text(c),
+        "why_bound", str_text(&c->refused), "max_excess",
         isfinite(c->max_excess) ? json_real(c->max_excess) : json_null());
     /* Names of models may be in any encoding. */
     if (!row)
@@ -351,7 +429,8 @@ static const char *text_of(Arena *arena, const json_t *row, const char *key)
 void validate_case(Arena *arena, const char *folder, const ValidatePlan *plan,
                    ValidateResult *r)
 {
-    *r = (ValidateResult){.op = "", .reason = "", .bound = ""};
+    *r = (ValidateResult){
+        .op = "", .reason = "", .bound = "", .open = "", .why_bound = ""};
     char *work = make_temp_folder(arena);
     if (!work) {
         r->status = CASE_CRASHED;
@@ -373,6 +452,8 @@ void validate_case(Arena *arena, const char *folder, const ValidatePlan *plan,
         r->level = *level ? level : NULL;
         r->reason = text_of(arena, row, "reason");
         r->bound = text_of(arena, row, "bound");
+        r->open = text_of(arena, row, "open");
+        r->why_bound = text_of(arena, row, "why_bound");
         r->max_excess = json_number_value(json_object_get(row, "max_excess"));
     } else {
         Str reason = {0};

@@ -21,9 +21,10 @@ typedef enum ValidateLevel {
 const char *validate_level_name(ValidateLevel level);
 
 typedef struct ValidatePlan {
-    const char *target;        /* NULL: native */
-    bool levels[LEVEL_COUNT];  /* those to go through */
-    ProcessLimits limits;      /* of one case */
+    const char *target;       /* NULL: native */
+    bool levels[LEVEL_COUNT]; /* those to go through */
+    ProcessLimits limits;     /* of one case */
+    bool is_open; /* inputs that decide shapes stay inputs where they can */
     const CompileOptions *ops; /* its --ops; NULL: none */
 } ValidatePlan;
 
@@ -32,8 +33,10 @@ typedef struct ValidateResult {
     CaseStatus status; /* of the first level that is not right */
     const char *level; /* its name; NULL when all are */
     const char *reason;
-    const char *bound; /* inputs that were made constants, or "" */
-    double max_excess; /* largest error over what is allowed, all levels */
+    const char *bound;     /* inputs that were made constants, or "" */
+    const char *why_bound; /* what refused to leave them open, or "" */
+    const char *open;      /* those that decide shapes when it runs, or "" */
+    double max_excess;     /* largest error over what is allowed, all levels */
     double seconds;
 } ValidateResult;
 

@@ -223,15 +223,24 @@ void graph_add_symbols(Graph *g, const TensorType *type)
         add_symbols(g, type->dims[k]);
 }
 
-static void add_result_symbols(Graph *g, const Graph *from)
+/* Of its type, and those that its elements are. */
+static void add_tensor(Graph *g, const Tensor *t)
 {
-    for (int i = 0; i < from->nodes.count; i++) {
-        const Node *node = from->nodes.data[i];
-        for (int k = 0; k < node->bodies.count; k++)
-            add_result_symbols(g, node->bodies.data[k]);
+    int64_t count = t->symbols ? type_count(&t->type) : 0;
+    graph_add_symbols(g, &t->type);
+    for (int64_t i = 0; i < count; i++)
+        add_symbols(g, t->symbols[i]);
+}
+
+static void add_nodes(Graph *g, const Graph *of)
+{
+    for (int i = 0; i < of->nodes.count; i++) {
+        const Node *node = of->nodes.data[i];
         for (int k = 0; k < node->outputs.count; k++)
             if (node->outputs.data[k])
-                graph_add_symbols(g, &node->outputs.data[k]->type);
+                add_tensor(g, node->outputs.data[k]);
+        for (int k = 0; k < node->bodies.count; k++)
+            add_nodes(g, node->bodies.data[k]);
     }
 }
 
@@ -241,7 +250,7 @@ void graph_find_symbols(Graph *g)
     for (int i = 0; i < g->inputs.count; i++)
         graph_add_symbols(g, &g->inputs.data[i]->type);
     g->input_symbols = g->symbols.count;
-    add_result_symbols(g, g);
+    add_nodes(g, g);
 }
 
 /* An extent with a bound is not static: what runs may be smaller. */

@@ -119,6 +119,9 @@ typedef struct Graph {
     /* Names that have bounds, each a plain name: the numbers that a run gives
      * to the kernels, in this order. Filled by graph_find_symbols. */
     Vec(Extent) symbols;
+    /* Names of tensors (or "NAME[I]" for one element) whose integers shapes
+     * may depend on when the model runs, with the bounds of these. */
+    Vec(Extent) declared;
     int input_symbols; /* the first of them, which inputs have; kernels
                         * compute the others */
 } Graph;

@@ -504,6 +504,18 @@ static bool parse_output(Parser *p)
     return true;
 }
 
+/* A name with its bounds. */
+static bool parse_declared(Parser *p)
+{
+    Extent extent;
+    skip_blanks(p);
+    if (!extent_parse(p->arena, &p->at, &extent) || !extent.expr ||
+        extent.expr->kind != DIM_NAME || extent.value < 0)
+        return fail(p, "a name with its bounds");
+    vec_push(p->arena, &p->g->declared, extent);
+    return true;
+}
+
 static Node *parse_node_name(Parser *p)
 {
     const char *name = parse_name(p);
@@ -565,6 +577,8 @@ static bool parse_line(Parser *p)
         return parse_body(p);
     if (accept_word(p, "input"))
         return parse_input(p);
+    if (accept_word(p, "declare"))
+        return parse_declared(p);
     if (accept_word(p, "const"))
         return parse_constant(p);
     if (accept_word(p, "output"))

@@ -243,6 +243,11 @@ void graph_print(Str *out, const Graph *g, bool values)
         print_tensor(out, g->inputs.data[i]);
         str_add(out, "\n");
     }
+    for (int i = 0; i < g->declared.count; i++) {
+        str_add(out, "  declare ");
+        extent_print(out, g->declared.data[i]);
+        str_add(out, "\n");
+    }
     for (int i = 0; i < g->tensors.count; i++)
         if (g->tensors.data[i]->value)
             print_constant(out, g->tensors.data[i], values);

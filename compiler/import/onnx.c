@@ -12,8 +12,6 @@
 #include "import/reader.h"
 #include "ops/op.h"
 
-enum { OLDEST_IR = 3, NEWEST_IR = 14, OLDEST_OPSET = 1, NEWEST_OPSET = 28 };
-
 bool is_onnx_domain(const char *domain)
 {
     return !*domain || strcmp(domain, "ai.onnx") == 0;
@@ -25,19 +23,22 @@ static bool check_versions(Reader *r)
 {
     const Onnx__ModelProto *model = r->model;
     Diag *diag = r->in.diag;
-    if (model->ir_version < OLDEST_IR || model->ir_version > NEWEST_IR)
+    if (model->ir_version < ONNX_OLDEST_IR ||
+        model->ir_version > ONNX_NEWEST_IR)
         return diag_error(diag,
                           "its IR version is %lld; versions %d to %d "
                           "are supported",
-                          (long long)model->ir_version, OLDEST_IR, NEWEST_IR);
+                          (long long)model->ir_version, ONNX_OLDEST_IR,
+                          ONNX_NEWEST_IR);
     for (size_t i = 0; i < model->n_opset_import; i++)
         if (is_onnx_domain(text_of(model->opset_import[i]->domain)))
             r->in.opset = model->opset_import[i]->version;
-    if (r->in.opset < OLDEST_OPSET || r->in.opset > NEWEST_OPSET)
+    if (r->in.opset < ONNX_OLDEST_OPSET || r->in.opset > ONNX_NEWEST_OPSET)
         return diag_error(diag,
                           "its operator set version is %lld; versions "
                           "%d to %d are supported: convert the model",
-                          (long long)r->in.opset, OLDEST_OPSET, NEWEST_OPSET);
+                          (long long)r->in.opset, ONNX_OLDEST_OPSET,
+                          ONNX_NEWEST_OPSET);
     if (!model->graph)
         return diag_error(diag, "the file holds no graph");
     r->proto = model->graph;
@@ -274,23 +275,45 @@ static bool read_inputs(Reader *r)
     return ok;
 }
 
-/* Every --dim must name a dimension of the model. */
+/* The tensor that NAME or NAME[I] is about. */
+static const Tensor *declared_tensor(Reader *r, const char *name)
+{
+    const char *bracket = strrchr(name, '[');
+    const Tensor *t = graph_find_tensor(r->in.g, name);
+    if (!t && bracket)
+        t = graph_find_tensor(
+            r->in.g,
+            arena_strndup(r->in.arena, name, (size_t)(bracket - name)));
+    return t;
+}
+
+/* Every --dim must name a dimension of the model, or a tensor whose elements
+ * decide shapes. */
 static bool check_dims(Reader *r)
 {
     bool ok = true;
     for (int i = 0; i < r->options.dim_count; i++) {
+        const ImportDim *dim = &r->options.dims[i];
+        int64_t most = dim->upper ? dim->upper : dim->value;
         bool known = false;
         Str names = {0};
         for (int k = 0; k < r->dim_names.count; k++) {
-            known |=
-                strcmp(r->options.dims[i].name, r->dim_names.data[k]) == 0;
+            known |= strcmp(dim->name, r->dim_names.data[k]) == 0;
             str_addf(&names, "%s%s", k ? ", " : "", r->dim_names.data[k]);
+        }
+        if (!known && declared_tensor(r, dim->name)) {
+            known = true;
+            if (dim->value < 0 || most < dim->value || most > INT32_MAX)
+                ok = diag_error(r->in.diag, "--dim %s=%lld is out of range",
+                                dim->name, (long long)most);
+            vec_push(r->in.arena, &r->in.g->declared,
+                     extent_ranged(r->in.arena, dim->name, dim->value, most));
         }
         if (!known)
             ok = diag_error(r->in.diag,
-                            "--dim %s: the model's named "
-                            "dimensions are: %s",
-                            r->options.dims[i].name,
+                            "--dim %s: the model's named dimensions are: %s; "
+                            "nor is it a tensor",
+                            dim->name,
                             names.length ? str_text(&names) : "none");
         str_free(&names);
     }
@@ -516,6 +539,13 @@ bool reader_claim(Reader *r, Tensor *tensor, const char *name)
     return true;
 }
 
+/* Passes have operators of their own, whose type rules expect what passes
+ * make: they are none of a file's. */
+static const Op *find_op(const Reader *r, const char *domain, const char *op)
+{
+    return strcmp(domain, "assay") ? ops_find(r->in.g->ops, domain, op) : NULL;
+}
+
 /* Operators within bodies are missed along with those outside. False when
  * any is. */
 static bool note_bodies(Reader *r, const Onnx__NodeProto *proto)
@@ -532,7 +562,7 @@ static bool note_bodies(Reader *r, const Onnx__NodeProto *proto)
                     continue;
                 op = upgrade_name(op, r->in.opset);
             }
-            bool known = ops_find(r->in.g->ops, domain, op);
+            bool known = find_op(r, domain, op);
             if (!known)
                 add_missing(r, node);
             ok &= known && note_bodies(r, node);
@@ -549,7 +579,7 @@ static bool add_node(Reader *r, const Onnx__NodeProto *proto)
     const char *op = text_of(proto->op_type);
     if (is_onnx_domain(domain))
         op = upgrade_name(op, r->in.opset);
-    const Op *row = ops_find(g->ops, domain, op);
+    const Op *row = find_op(r, domain, op);
     bool is_known = row && note_bodies(r, proto);
     if (!row)
         add_missing(r, proto);
@@ -750,12 +780,11 @@ static Graph *read_model(Reader *r)
     map_init(&r->tensors, r->in.arena);
     bool ok = reader_initializers(r);
     ok &= read_inputs(r);
-    ok &= check_dims(r);
     ok &= check_binds(r);
     ok &= reader_nodes(r);
     ok &= report_missing(r);
     /* Names that were never defined follow from the faults so far. */
-    if (!ok || !reader_connect(r) || !reader_outputs(r) ||
+    if (!ok || !reader_connect(r) || !reader_outputs(r) || !check_dims(r) ||
         !graph_sort(r->in.g) || !narrow_check(r->in.g) || !reader_upgrade(r) ||
         !graph_sort(r->in.g))
         return NULL;

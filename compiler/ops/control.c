@@ -172,27 +172,48 @@ static bool infer_if(InferContext *c)
     return true;
 }
 
+Extent loop_slices(Arena *arena, const Node *node)
+{
+    const Tensor *m = node->inputs.count > 0 ? node->inputs.data[0] : NULL;
+    int64_t trips = loop_trips(node);
+    Extent most = extent_const(trips);
+
+    if (trips < 0 && m && m->symbols)
+        most = extent_max(arena, m->symbols[0], extent_const(0));
+    if (trips == 0 || loop_is_counted(node))
+        return most;
+    /* A condition decides; each iteration counts. */
+    return extent_ranged(arena, arena_printf(arena, "%s.count", node->name), 0,
+                         most.value);
+}
+
+/* How many iterations there may be at most, when their results are joined. */
+static bool check_slices(InferContext *c)
+{
+    Node *node = c->node;
+    Extent list[1];
+
+    if (node_has_input(node, 1) && !node->inputs.data[1]->value &&
+        keeps_condition(node) && !infer_constant(c, 1, "the condition"))
+        return false;
+    if (loop_trips(node) >= 0)
+        return true;
+    if (!node->inputs.data[0])
+        return infer_error(c, "how many iterations there are depends on a "
+                              "condition: results that grow with each need a "
+                              "trip count, the most that there may be");
+    return infer_extents(c, 0, "the trip count", 1, list) == 1;
+}
+
 /* Results that iterations make together: one slice an iteration. */
 static bool infer_slices(InferContext *c, const Graph *body, int carried)
 {
-    int64_t trips = loop_trips(c->node);
-
+    if (carried < c->node->outputs.count && !check_slices(c))
+        return false;
     for (int i = carried; i < c->node->outputs.count; i++) {
         const TensorType *slice = &body->outputs.data[i + 1]->type;
         Extent dims[MAX_RANK + 1];
-        if (node_has_input(c->node, 1) && keeps_condition(c->node) &&
-            !infer_constant(c, 1, "the condition"))
-            return false;
-        if (!loop_is_counted(c->node) && trips != 0)
-            return infer_error(c, "how many iterations there are depends on a "
-                                  "condition; results that grow with each "
-                                  "are not supported then");
-        if (trips < 0 && !infer_constant(c, 0, "the trip count"))
-            return false;
-        if (trips < 0)
-            return infer_error(c, "results that grow with each iteration need "
-                                  "a trip count");
-        dims[0] = extent_const(trips);
+        dims[0] = loop_slices(c->graph->arena, c->node);
         for (int k = 0; k < slice->rank; k++)
             dims[k + 1] = slice->dims[k];
         if (!infer_set_checked(c, i, slice->dtype, slice->rank + 1, dims))
@@ -247,7 +268,7 @@ static const Op op_if = {.name = "If",
                          .max_inputs = -1,
                          .min_outputs = 1,
                          .max_outputs = -1,
-                         .traits = OP_BRANCH,
+                         .traits = OP_BRANCH | OP_RUNTIME_EXTENTS,
                          .infer = infer_if,
                          .since = 1};
 static const Op op_loop = {.name = "Loop",
@@ -256,7 +277,7 @@ static const Op op_loop = {.name = "Loop",
                            .max_inputs = -1,
                            .min_outputs = 1,
                            .max_outputs = -1,
-                           .traits = OP_LOOP,
+                           .traits = OP_LOOP | OP_RUNTIME_EXTENTS,
                            .attrs = loop_attrs,
                            .infer = infer_loop,
                            .since = 1};

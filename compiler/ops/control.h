@@ -31,5 +31,9 @@ bool loop_is_counted(const Node *node);
 /* The trip count where it is a constant, at least 0; -1: it is not, or there
  * is none. A condition that is false from the start makes it 0. */
 int64_t loop_trips(const Node *node);
+/* How many slices results of all iterations have: a number, what the trip
+ * count is when it runs, or, where a condition decides as well, a name of the
+ * node's own, which the loop has to count. */
+Extent loop_slices(Arena *arena, const Node *node);
 
 #endif

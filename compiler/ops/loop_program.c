@@ -94,6 +94,17 @@ void loop_set_extent(LoopContext *c, Extent name, const Expr *value)
     loop_store(c, c->extents, expr_int(c->arena, place), value);
 }
 
+void loop_refuse_extent(LoopContext *c, Extent name)
+{
+    /* No dimension of the program is open: there is nothing to say it in. */
+    if (!c->extents)
+        return;
+    int place =
+        extent_is_const(name) ? 0 : graph_symbol(c->graph, name.expr->name);
+    loop_store(c, c->extents, expr_int(c->arena, c->extents->dims[0] - 1),
+               expr_int(c->arena, place + 1));
+}
+
 void loop_if(LoopContext *c, const Expr *cond)
 {
     Stmt *body = stmt_block(c->arena);
@@ -202,17 +213,30 @@ static void add_extents(LoopContext *c)
     b->role = BUF_OUTPUT;
     b->dtype = DT_I64;
     b->rank = 1;
-    b->dims[0] = c->graph->symbols.count;
+    b->dims[0] = c->graph->symbols.count + 1;
     b->layout = layout_row_major(1);
     b->is_extents = true;
     vec_push(c->arena, &c->kernel->params, b);
     c->extents = b;
 }
 
+/* Results are named dimensions. */
+static bool has_symbols(const Node *node)
+{
+    for (int i = 0; i < node->outputs.count; i++) {
+        const Tensor *t = node->outputs.data[i];
+        int64_t count = t && t->symbols ? type_count(&t->type) : 0;
+        for (int64_t k = 0; k < count; k++)
+            if (!extent_is_const(t->symbols[k]))
+                return true;
+    }
+    return false;
+}
+
 Kernel *op_program(Arena *arena, const Node *node, const Graph *graph)
 {
     LoopContext c = {.arena = arena, .node = node, .graph = graph};
-    bool is_open = !node_is_static(node);
+    bool is_open = !node_is_static(node) || has_symbols(node);
     double bytes = 0;
 
     if (!node->op->program ||

@@ -51,6 +51,9 @@ const Expr *loop_extent(LoopContext *c, Extent extent);
  * with an upper bound (infer_counted). Kernels that run later see it. Does
  * nothing where the extent is a number. */
 void loop_set_extent(LoopContext *c, Extent name, const Expr *value);
+/* Says that the run has a number for it that it was not compiled for: its
+ * results are not to be used. */
+void loop_refuse_extent(LoopContext *c, Extent name);
 void loop_if(LoopContext *c, const Expr *cond);
 /* Closes what was opened last. */
 void loop_end(LoopContext *c);

@@ -148,82 +148,93 @@ static void define_concat(DefineContext *c)
 
 /* ---- Split */
 
-/* Extent of each part; false (after an error when c is given) when they
- * do not add up. */
-static bool split_sizes(InferContext *c, const Node *node, int64_t length,
-                        int64_t *sizes)
+/* Extent of each part: as listed, or equal ones and less at the end. */
+static bool split_sizes(InferContext *c, Extent length, Extent *sizes)
 {
-    int count = node->outputs.count;
-    const Array *given =
-        node_has_input(node, 1) ? node->inputs.data[1]->value : NULL;
-    if (!given) {
-        int64_t each = (length + count - 1) / count;
-        for (int i = 0; i < count; i++) {
-            int64_t left = length - each * i;
-            sizes[i] = left < 0 ? 0 : left < each ? left : each;
-        }
-        return true;
+    Arena *arena = c->graph->arena;
+    int count = c->node->outputs.count;
+    if (node_has_input(c->node, 1)) {
+        int listed = infer_extents(c, 1, "split", MAX_OP_OUTPUTS, sizes);
+        if (listed >= 0 && listed != count)
+            return infer_error(c, "split must be %d sizes, it has %d", count,
+                               listed);
+        return listed >= 0;
     }
-    int64_t total = 0;
-    bool valid = given->rank == 1 && given->dims[0] == count;
-    for (int i = 0; valid && i < count; i++) {
-        sizes[i] = array_get_int(given, i);
-        valid = sizes[i] >= 0 && sizes[i] <= length;
-        total += sizes[i];
+    Extent parts = extent_const(count);
+    Extent each = extent_div(
+        arena, extent_add(arena, length, extent_const(count - 1)), parts);
+    for (int i = 0; i < count; i++) {
+        Extent left = extent_sub(arena, length,
+                                 extent_mul(arena, each, extent_const(i)));
+        sizes[i] =
+            extent_max(arena, extent_min(arena, each, left), extent_const(0));
     }
-    if (valid && total == length)
+    return true;
+}
+
+/* Whether listed sizes make up the axis, as far as that can be told. */
+static bool check_split(InferContext *c, Extent length, const Extent *sizes)
+{
+    Extent total = extent_const(0);
+    int count = c->node->outputs.count;
+    bool fits = true, is_known = extent_is_const(length);
+    for (int i = 0; i < count && fits; i++) {
+        is_known = is_known && extent_is_const(sizes[i]);
+        fits = !extent_is_const(sizes[i]) ||
+               (sizes[i].value >= 0 && sizes[i].value <= INT32_MAX);
+        total = extent_add(c->graph->arena, total, sizes[i]);
+    }
+    if (fits && (!is_known || total.value == length.value))
         return true;
-    if (c)
-        infer_error(c, "split must be %d sizes that add up to %lld", count,
-                    (long long)length);
-    return false;
+    return infer_error(c, "split must be %d sizes that add up to %lld", count,
+                       (long long)length.value);
 }
 
 /* Sizes from the operand, or equal parts. */
 static bool infer_split(InferContext *c)
 {
     const TensorType *x = infer_input(c, 0);
-    int64_t sizes[MAX_OP_OUTPUTS];
+    Extent sizes[MAX_OP_OUTPUTS];
     int axis, count = c->node->outputs.count;
     if (!infer_rank(c, 0, 1, MAX_RANK) ||
         !infer_axis(c, "axis", attrs_int(&c->node->attrs, "axis", 0), x->rank,
-                    &axis) ||
-        (node_has_input(c->node, 1) && !infer_constant(c, 1, "split")))
+                    &axis))
         return false;
-    int64_t length = extent_known(x->dims[axis]);
+    Extent length = x->dims[axis];
     int64_t parts = attrs_int(&c->node->attrs, "num_outputs", count);
     if (parts != count)
         return infer_error(c, "num_outputs is %lld, it has %d outputs",
                            (long long)parts, count);
-    if (length < 0)
-        return infer_error(c, "the extent of axis %d must be constant", axis);
     /* Parts of unequal size are allowed where num_outputs asks for them. */
-    if (!node_has_input(c->node, 1) && length % count != 0 &&
+    if (!node_has_input(c->node, 1) && extent_is_const(length) &&
+        length.value % count != 0 &&
         !attrs_find(&c->node->attrs, "num_outputs"))
         return infer_error(c,
                            "%lld elements cannot be split into %d equal "
                            "parts",
-                           (long long)length, count);
-    if (!split_sizes(c, c->node, length, sizes))
+                           (long long)length.value, count);
+    if (!split_sizes(c, length, sizes) || !check_split(c, length, sizes))
         return false;
     Extent dims[MAX_RANK];
     for (int k = 0; k < x->rank; k++)
         dims[k] = x->dims[k];
     for (int i = 0; i < count; i++) {
-        dims[axis] = extent_const(sizes[i]);
+        dims[axis] = sizes[i];
         infer_set(c, i, x->dtype, x->rank, dims);
     }
     return true;
 }
 
-/* One stage an output, each a shifted read. */
+/* One stage an output, each a shifted read. What lies behind the end of the
+ * data, where sizes that a run brings are wrong, is not read. */
 static void define_split(DefineContext *c)
 {
     const Buffer *x = c->in[0];
+    Graph own = {.arena = c->def->arena};
+    InferContext sized = {&own, (Node *)c->node};
     int axis = normal_axis(attrs_int(&c->node->attrs, "axis", 0), x->rank);
-    int64_t sizes[MAX_OP_OUTPUTS], start = 0;
-    if (!split_sizes(NULL, c->node, x->dims[axis], sizes))
-        return;
+    Extent sizes[MAX_OP_OUTPUTS], start = extent_const(0);
+    split_sizes(&sized, c->node->inputs.data[0]->type.dims[axis], sizes);
     for (int i = 0; i < c->node->outputs.count; i++) {
         const Expr *index[MAX_RANK];
         StageBuilder b;
@@ -231,10 +242,14 @@ static void define_split(DefineContext *c)
             stage_begin(&b, c->def, c->out[i]);
             for (int k = 0; k < x->rank; k++)
                 index[k] = b.index[k];
-            index[axis] = expr_add_int(b.arena, index[axis], start);
+            index[axis] =
+                expr_add(b.arena, index[axis], define_extent(c, start));
+            if (!extent_is_const(start) || !extent_is_const(sizes[i]))
+                index[axis] = expr_min(b.arena, index[axis],
+                                       expr_int(b.arena, x->dims[axis] - 1));
             stage_end(&b, expr_read(b.arena, x, index));
         }
-        start += sizes[i];
+        start = extent_add(c->def->arena, start, sizes[i]);
     }
 }
 

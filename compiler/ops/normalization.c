@@ -303,7 +303,7 @@ static bool infer_layernorm(InferContext *c)
     for (int i = 0; i < x->rank; i++)
         dims[i] = i < axis ? x->dims[i] : extent_const(1);
     for (int i = 1; i <= 2; i++)
-        infer_set(c, i, work_dtype(x->dtype), x->rank, dims);
+        infer_set(c, i, DT_F32, x->rank, dims);
     return true;
 }
 
@@ -312,13 +312,27 @@ static Buffer *given_output(const DefineContext *c, int index)
     return index < c->node->outputs.count ? c->out[index] : NULL;
 }
 
+static void deliver(DefineContext *c, Buffer *out, const Buffer *computed)
+{
+    StageBuilder b;
+    stage_begin(&b, c->def, out);
+    stage_end(&b, expr_cast(b.arena, out->dtype, read_same(&b, computed)));
+}
+
 /* (x - mean) * inverse deviation * scale + bias */
 static void define_over_axes(DefineContext *c, bool centred)
 {
     const Buffer *x = c->in[0];
     int axis = normal_axis(attrs_int(&c->node->attrs, "axis", -1), x->rank);
-    Moments m = add_moments(c, x, axis, centred, given_output(c, 1),
-                            given_output(c, 2));
+    /* Those of f64 are computed in f64, and delivered in f32 as all are. */
+    bool is_wide = x->dtype == DT_F64;
+    Buffer *mean = given_output(c, 1), *inverse = given_output(c, 2);
+    Moments m = add_moments(c, x, axis, centred, is_wide ? NULL : mean,
+                            is_wide ? NULL : inverse);
+    if (is_wide && mean)
+        deliver(c, mean, m.mean);
+    if (is_wide && inverse)
+        deliver(c, inverse, m.inverse);
     StageBuilder b;
     stage_begin(&b, c->def, c->out[0]);
     Arena *a = b.arena;

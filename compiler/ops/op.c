@@ -47,7 +47,8 @@ TABLE(table_conv, ops_conv, &table_pool);
 TABLE(table_compare, ops_compare, &table_conv);
 TABLE(table_binary, ops_binary, &table_compare);
 TABLE(table_activation, ops_activation, &table_binary);
-TABLE(table_unary, ops_unary, &table_activation);
+TABLE(table_bounded, ops_bounded, &table_activation);
+TABLE(table_unary, ops_unary, &table_bounded);
 
 const OpTable *ops_builtin(void)
 {
@@ -400,12 +401,13 @@ bool node_is_static(const Node *node)
     return true;
 }
 
-/* All nodes that need numbers in one message, operator by operator. */
-static bool check_runtime_extents(const Graph *g)
+static void list_static_only(const Graph *g, Str *list)
 {
-    Str list = {0}, type = {0};
+    Str type = {0};
     for (int i = 0; i < g->nodes.count; i++) {
         const Node *node = g->nodes.data[i];
+        for (int k = 0; k < node->bodies.count; k++)
+            list_static_only(node->bodies.data[k], list);
         if (op_takes_runtime_extents(node))
             continue;
         const Tensor *t = node->outputs.data[0];
@@ -414,9 +416,17 @@ static bool check_runtime_extents(const Graph *g)
             str_add(&type, k ? "," : "");
             extent_print_plain(&type, t->type.dims[k]);
         }
-        str_addf(&list, "%s%s \"%s\" [%s]", list.length ? ", " : "",
+        str_addf(list, "%s%s \"%s\" [%s]", list->length ? ", " : "",
                  node->op->name, node->name, t ? str_text(&type) : "");
     }
+    str_free(&type);
+}
+
+/* All nodes that need numbers in one message, operator by operator. */
+static bool check_runtime_extents(const Graph *g)
+{
+    Str list = {0};
+    list_static_only(g, &list);
     if (list.length)
         diag_error(g->diag,
                    "dimensions with bounds are not supported by: %s; fix "
@@ -424,7 +434,6 @@ static bool check_runtime_extents(const Graph *g)
                    str_text(&list));
     bool ok = list.length == 0;
     str_free(&list);
-    str_free(&type);
     return ok;
 }
 

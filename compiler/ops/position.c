@@ -73,26 +73,41 @@ static void define_eye_like(DefineContext *c)
 
 /* ---- OneHot: a new axis of `depth` places */
 
+/* A count, which may be written as a float. */
+static bool one_hot_depth(InferContext *c, Extent *depth)
+{
+    bool is_float = dtype_is_float(infer_input(c, 1)->dtype);
+    const Array *given = c->node->inputs.data[1]->value;
+    if (is_float && !infer_constant(c, 1, "depth"))
+        return false;
+    if (given) {
+        if (array_count(given) != 1 ||
+            !(array_get(given, 0) >= 0 && array_get(given, 0) <= INT32_MAX))
+            return infer_error(c, "depth must be one count");
+        *depth = extent_const(array_get_int(given, 0));
+        return true;
+    }
+    int count = infer_extents(c, 1, "depth", 1, depth);
+    if (count >= 0 && count != 1)
+        return infer_error(c, "depth must be one count");
+    return count == 1;
+}
+
 static bool infer_one_hot(InferContext *c)
 {
     const TensorType *indices = infer_input(c, 0);
     const TensorType *values = infer_input(c, 2);
-    const Array *depth = infer_constant(c, 1, "depth");
-    Extent dims[MAX_RANK + 1];
+    Extent dims[MAX_RANK + 1], depth;
     int axis;
-    if (!depth || !infer_types(c, 0, TYPES_NUMBER) ||
+    if (!one_hot_depth(c, &depth) || !infer_types(c, 0, TYPES_NUMBER) ||
         !infer_rank(c, 2, 1, 1) ||
         !infer_axis(c, "axis", attrs_int(&c->node->attrs, "axis", -1),
                     indices->rank + 1, &axis))
         return false;
-    if (array_count(depth) != 1 ||
-        !(array_get(depth, 0) >= 0 && array_get(depth, 0) <= INT32_MAX))
-        return infer_error(c, "depth must be one count");
     if (extent_known(values->dims[0]) != 2)
         return infer_error(c, "values must be two: off and on");
     for (int i = 0; i <= indices->rank; i++)
-        dims[i] = i == axis ? extent_const(array_get_int(depth, 0))
-                            : indices->dims[i < axis ? i : i - 1];
+        dims[i] = i == axis ? depth : indices->dims[i < axis ? i : i - 1];
     return infer_set_checked(c, 0, values->dtype, indices->rank + 1, dims);
 }
 
@@ -109,8 +124,9 @@ static void define_one_hot(DefineContext *c)
         at[i] = b.index[i < axis ? i : i + 1];
     const Expr *index = expr_cast(a, DT_I64, expr_read(a, indices, at));
     const Expr *zero = expr_int(a, 0), *one = expr_int(a, 1);
-    index = expr_select(a, expr_binary(a, EX_LT, index, zero),
-                        expr_add_int(a, index, out->dims[axis]), index);
+    index =
+        expr_select(a, expr_binary(a, EX_LT, index, zero),
+                    expr_add(a, index, buffer_extent(a, out, axis)), index);
     stage_end(&b, expr_select(a, expr_binary(a, EX_EQ, index, b.index[axis]),
                               expr_read(a, c->in[2], &one),
                               expr_read(a, c->in[2], &zero)));

@@ -388,7 +388,7 @@ static void scan(Task *t)
     const Recurrent *r = t->r;
     LoopContext *c = t->c;
     Arena *a = t->a;
-    const Expr *last = expr_int(a, r->steps);
+    const Expr *last = loop_extent(c, r->step_count);
 
     start_state(t, t->state, RECURRENT_H);
     if (r->kind == CELL_LSTM)
@@ -401,7 +401,7 @@ static void scan(Task *t)
                  expr_max(a, expr_int(a, 0), expr_min(a, given, last)));
         last = loop_get(c, length);
     }
-    const Expr *step = loop_for(c, LOOP_SERIAL, "step", r->steps);
+    const Expr *step = loop_for_extent(c, LOOP_SERIAL, "step", r->step_count);
     bool is_reverse = r->is_reverse || t->direction == 1;
     t->time = is_reverse ? expr_sub(a, expr_add_int(a, last, -1), step) : step;
     if (c->in[RECURRENT_LENGTHS])
@@ -448,6 +448,10 @@ void recurrent_program(LoopContext *c, CellKind kind, bool is_projected)
     t.batch = expr_binary(a, EX_MOD, task, per);
     t.state_at = expr_mul_int(a, task, r.hidden);
     t.gate_at = expr_mul_int(a, task, sections * r.hidden);
+    bool is_open = !extent_is_const(r.sequences);
+    if (is_open)
+        loop_if(c,
+                expr_binary(a, EX_LT, t.batch, loop_extent(c, r.sequences)));
     for (t.direction = 0; t.direction < r.directions; t.direction++) {
         if (r.directions == 1) {
             scan(&t);
@@ -458,6 +462,8 @@ void recurrent_program(LoopContext *c, CellKind kind, bool is_projected)
         scan(&t);
         loop_end(c);
     }
+    if (is_open)
+        loop_end(c);
     loop_end(c);
     c->kernel->flops = 2.0 * (double)(r.steps * tasks * r.gates) *
                        (double)r.hidden *

@@ -31,7 +31,10 @@ enum { MAX_ACTIVATIONS = 3 };
 typedef struct Recurrent {
     CellKind kind;
     int gates, functions; /* in W and R; activations a direction */
-    int64_t steps, batch, input, hidden, directions;
+    /* The most that `step_count` and `sequences` are, by which offsets go. */
+    int64_t steps, batch;
+    Extent step_count, sequences;
+    int64_t input, hidden, directions;
     /* With the projection done, X holds W x of all gates and directions, W is
      * left out, and R lies as the scan reads it: blocks of `block` columns of
      * its transpose, [direction, gates * hidden / block, hidden, block]. No
@@ -46,7 +49,7 @@ typedef struct Recurrent {
 } Recurrent;
 
 /* Reads attributes; a message in *error (NULL: fine) when one is wrong.
- * Extents are those of static types, else -1. */
+ * Extents without a bound are -1. */
 bool recurrent_read(const Node *node, CellKind kind, bool is_projected,
                     Recurrent *r, const char **error);
 void recurrent_program(LoopContext *c, CellKind kind, bool is_projected);

@@ -109,8 +109,10 @@ bool recurrent_read(const Node *node, CellKind kind, bool is_projected,
     r->couples_gates = attrs_int(attrs, "input_forget", 0) != 0;
     r->resets_after = attrs_int(attrs, "linear_before_reset", 0) != 0;
     r->clip = attrs_float(attrs, "clip", 0);
-    r->steps = extent_known(x->dims[r->is_batch_first ? 1 : 0]);
-    r->batch = extent_known(x->dims[r->is_batch_first ? 0 : 1]);
+    r->step_count = x->dims[r->is_batch_first ? 1 : 0];
+    r->sequences = x->dims[r->is_batch_first ? 0 : 1];
+    r->steps = r->step_count.value;
+    r->batch = r->sequences.value;
     r->input = extent_known(x->dims[2]);
     r->hidden = extent_known(w->dims[2]);
     r->block = is_projected ? extent_known(w->dims[3]) : 0;
@@ -144,11 +146,25 @@ static bool check_operand(InferContext *c, int index, const char *name,
     return false;
 }
 
+/* An operand of as many sequences as there are, whatever a run brings. */
+static bool check_sequences(InferContext *c, int index, int axis,
+                            const Recurrent *r)
+{
+    if (!node_has_input(c->node, index) ||
+        extents_agree(infer_input(c, index)->dims[axis], r->sequences))
+        return true;
+    return infer_error(c,
+                       "operand %s is not known to have as many sequences as "
+                       "X; fix the dimensions with --dim NAME=VALUE",
+                       c->node->inputs.data[index]->name);
+}
+
 static bool check_operands(InferContext *c, const Recurrent *r)
 {
     int64_t d = r->directions, h = r->hidden, rows = h < 0 ? -1 : r->gates * h;
-    int64_t first = r->is_batch_first ? r->batch : d;
-    int64_t second = r->is_batch_first ? d : r->batch;
+    int64_t batch = extent_known(r->sequences);
+    int64_t first = r->is_batch_first ? batch : d;
+    int64_t second = r->is_batch_first ? d : batch;
     int64_t hidden = attrs_int(&c->node->attrs, "hidden_size", h);
 
     if (h >= 0 && hidden != h)
@@ -175,13 +191,16 @@ static bool check_operands(InferContext *c, const Recurrent *r)
            check_operand(c, RECURRENT_B, "B", 2,
                          (int64_t[]){d, rows < 0 ? -1 : 2 * rows}) &&
            check_operand(c, RECURRENT_LENGTHS, "sequence_lens", 1,
-                         (int64_t[]){r->batch}) &&
+                         (int64_t[]){batch}) &&
            check_operand(c, RECURRENT_H, "initial_h", 3,
                          (int64_t[]){first, second, h}) &&
            check_operand(c, RECURRENT_C, "initial_c", 3,
                          (int64_t[]){first, second, h}) &&
            check_operand(c, RECURRENT_P, "P", 2,
-                         (int64_t[]){d, h < 0 ? -1 : 3 * h});
+                         (int64_t[]){d, h < 0 ? -1 : 3 * h}) &&
+           check_sequences(c, RECURRENT_LENGTHS, 0, r) &&
+           check_sequences(c, RECURRENT_H, r->is_batch_first ? 0 : 1, r) &&
+           check_sequences(c, RECURRENT_C, r->is_batch_first ? 0 : 1, r);
 }
 
 static bool infer_recurrent(InferContext *c, CellKind kind, bool is_projected)
@@ -365,6 +384,7 @@ static const AttrSpec lstm_attrs[] = {
                                 .max_inputs = inputs,                         \
                                 .min_outputs = 0,                             \
                                 .max_outputs = outputs,                       \
+                                .traits = OP_RUNTIME_EXTENTS,                 \
                                 .attrs = low##_attrs,                         \
                                 .infer = infer_##low,                         \
                                 .program = program_##low,                     \
@@ -376,6 +396,7 @@ static const AttrSpec lstm_attrs[] = {
                                        .max_inputs = inputs,                  \
                                        .min_outputs = 0,                      \
                                        .max_outputs = outputs,                \
+                                       .traits = OP_RUNTIME_EXTENTS,          \
                                        .attrs = low##_attrs,                  \
                                        .infer = infer_##low##_scan,           \
                                        .program = program_##low##_scan,       \

@@ -1,11 +1,12 @@
 /* Resize: nearest, linear and cubic interpolation with ONNX's coordinate
  * modes.
  *
- * Scales and sizes are constants, so where each output place comes from is
- * known when the definition is made. Nearest places are found in double
+ * Of axes whose extents are numbers it is known where each output place comes
+ * from when the definition is made. Nearest places are found in double
  * arithmetic, as the standard's reference does, and then written as
  * floor((o * p + q) / r) in integers where such numbers exist: cheap, and
- * friendly to fusion and vectors. */
+ * friendly to fusion and vectors. Of other axes kernels do the same
+ * arithmetic. */
 #include <math.h>
 #include <string.h>
 
@@ -40,6 +41,8 @@ typedef struct ResizeAxis {
     double scale, alpha, beta;
     double start, end; /* of a crop, as shares of the extent */
     bool changes;      /* false: the identity */
+    /* Where an extent is known at run time only; NULL: they are numbers. */
+    const Expr *length, *out_length;
 } ResizeAxis;
 
 static int find_name(const char *const *names, int count, const char *name)
@@ -208,6 +211,134 @@ static ResizeAxis resize_axis(const Node *node, int rank, const int64_t *in,
     return r;
 }
 
+/* ---- axes of open extents */
+
+/* Element `entry` of the sizes; false where there are scales instead. */
+static bool open_size(const Node *node, int entry, Extent *size)
+{
+    const Tensor *t = node_has_input(node, 3) ? node->inputs.data[3] : NULL;
+    if (!t || (!t->symbols && !operand(node, 3)))
+        return false;
+    *size = extent_operand(node, 3, entry);
+    return true;
+}
+
+/* A scale as p / 2^k: then the result's extent is that of the data times p,
+ * over 2^k, without rounding. */
+static bool scaled_extent(Arena *arena, Extent in, double scale, Extent *out)
+{
+    enum { MOST = 1 << 10 };
+    int64_t over = 1;
+    while (over < MOST && scale * (double)over != floor(scale * (double)over))
+        over *= 2;
+    *out = extent_div(
+        arena,
+        extent_mul(arena, in, extent_const((int64_t)(scale * (double)over))),
+        extent_const(over));
+    return scale * (double)over == floor(scale * (double)over);
+}
+
+/* The extent that an open axis gets; or an error. */
+static bool infer_open_axis(InferContext *c, int axis, int entry, Extent *out)
+{
+    const Attrs *attrs = &c->node->attrs;
+    Extent in = infer_input(c, 0)->dims[axis];
+    const Array *scales = operand(c->node, 2);
+    CoordMode mode = coord_mode(c->node);
+    if (attrs_string(attrs, "mode", "nearest")[0] == 'c' ||
+        attrs_int(attrs, "antialias", 0) || mode == COORD_CROP ||
+        mode == COORD_SYMMETRIC ||
+        strcmp(attrs_string(attrs, "keep_aspect_ratio_policy", "stretch"),
+               "stretch"))
+        return infer_error(c,
+                           "the extent of resized axis %d must be a number "
+                           "for cubic and antialiased filters, crops, "
+                           "half_pixel_symmetric and "
+                           "keep_aspect_ratio_policy; fix it with --dim "
+                           "NAME=VALUE",
+                           axis);
+    if (open_size(c->node, entry, out))
+        return true;
+    return scaled_extent(c->graph->arena, in, array_get(scales, entry), out) ||
+           infer_error(c,
+                       "axis %d of an extent that is no number cannot be "
+                       "resized by %g, only by whole numbers and such over a "
+                       "power of two",
+                       axis, array_get(scales, entry));
+}
+
+/* The numbers of an open axis in kernels, as floats of a type. */
+typedef struct OpenAxis {
+    const Expr *in, *out, *scale;
+    const Expr *zero, *half, *one;
+} OpenAxis;
+
+static OpenAxis open_axis(Arena *a, const ResizeAxis *r, DType type)
+{
+    OpenAxis x = {.in = expr_cast(a, type, r->length),
+                  .out = expr_cast(a, type, r->out_length),
+                  .zero = expr_const(a, type, 0),
+                  .half = expr_const(a, type, 0.5),
+                  .one = expr_const(a, type, 1)};
+    x.scale = r->scale > 0
+                  ? expr_const(a, type, r->scale)
+                  : expr_cast(a, type,
+                              expr_div(a, expr_cast(a, DT_F64, r->out_length),
+                                       expr_cast(a, DT_F64, r->length)));
+    return x;
+}
+
+/* As rounded_position, where `type` is f32; as set_coordinates says, where it
+ * is f64. */
+static const Expr *open_position(Arena *a, const Node *node,
+                                 const ResizeAxis *r, const Expr *place,
+                                 DType type)
+{
+    OpenAxis x = open_axis(a, r, type);
+    const Expr *o = expr_cast(a, type, place);
+    const Expr *edge = expr_div(a, expr_add(a, o, x.half), x.scale);
+    const Expr *centred = expr_sub(a, edge, x.half);
+    const Expr *has_more = expr_binary(a, EX_LT, x.one, x.out);
+    switch (coord_mode(node)) {
+    case COORD_PYTORCH:
+        return expr_select(a, has_more, centred, x.zero);
+    case COORD_ALIGN:
+        return expr_select(a, has_more,
+                           expr_div(a,
+                                    expr_mul(a, o, expr_sub(a, x.in, x.one)),
+                                    expr_sub(a, x.out, x.one)),
+                           x.zero);
+    case COORD_TF_NN:
+        return edge;
+    case COORD_ASYMMETRIC:
+        return expr_div(a, o, x.scale);
+    default:
+        return centred;
+    }
+}
+
+static ResizeAxis define_axis(DefineContext *c, int axis)
+{
+    const Buffer *x = c->in[0], *out = c->out[0];
+    const Array *scales = operand(c->node, 2);
+    int entry = resize_entry(c->node, x->rank, axis);
+    bool has_numbers = scales || operand(c->node, 3);
+    bool is_open = x->limit[axis] || out->limit[axis] || !has_numbers;
+    ResizeAxis r = {.in = x->dims[axis], .out = out->dims[axis]};
+    if (has_numbers &&
+        (!is_open || entry < 0 || (scales && array_get(scales, entry) == 1)))
+        return resize_axis(c->node, x->rank, x->dims, axis);
+    /* To as many as there are: the identity. */
+    if (entry < 0 || extent_equal(c->node->inputs.data[0]->type.dims[axis],
+                                  c->node->outputs.data[0]->type.dims[axis]))
+        return r;
+    r.changes = true;
+    r.scale = scales ? array_get(scales, entry) : 0;
+    r.length = define_extent(c, c->node->inputs.data[0]->type.dims[axis]);
+    r.out_length = define_extent(c, c->node->outputs.data[0]->type.dims[axis]);
+    return r;
+}
+
 static bool check_modes(InferContext *c)
 {
     const Attrs *attrs = &c->node->attrs;
@@ -257,17 +388,23 @@ static bool check_lists(InferContext *c, int rank, int *entries)
     for (int i = 1; i <= 3; i++) {
         if (!node_has_input(c->node, i) || (i == 1 && !crop))
             continue;
-        const Array *list = infer_constant(c, i, names[i]);
-        if (!list)
+        Extent sizes[MAX_RANK];
+        bool is_known =
+            i == 3 ? infer_extents(c, i, names[i], MAX_RANK, sizes) >= 0
+                   : infer_constant(c, i, names[i]) != NULL;
+        if (!is_known)
             return false;
         int64_t wanted = i == 1 ? 2 * *entries : *entries;
-        if (array_count(list) != 0 && array_count(list) != wanted)
+        int64_t listed = type_count(infer_input(c, i));
+        if (listed != 0 && listed != wanted)
             return infer_error(c, "%s must have %lld values", names[i],
                                (long long)wanted);
     }
     if (crop && !operand(c->node, 1))
         return infer_error(c, "tf_crop_and_resize needs the operand roi");
-    if (!operand(c->node, 2) == !operand(c->node, 3))
+    bool has_sizes =
+        node_has_input(c->node, 3) && type_count(infer_input(c, 3)) != 0;
+    if (!operand(c->node, 2) == !has_sizes)
         return infer_error(c, "needs either scales or sizes");
     return true;
 }
@@ -291,15 +428,21 @@ static bool infer_resize(InferContext *c)
             continue;
         double scale = scales ? array_get(scales, entry) : 1;
         int64_t size = sizes ? array_get_int(sizes, entry) : 1;
+        bool is_open = in[i] < 0 || (!scales && !sizes);
         if (!(scale > 0 && scale < 1e6) || size < 1 || size > INT32_MAX)
             return infer_error(c,
                                "scales and sizes must be positive and "
                                "within reason; entry %d is %g",
                                entry, scales ? scale : (double)size);
         /* Such an axis stays as it is, without its extent being known. */
-        if (in[i] < 0 && scale == 1 && !sizes &&
+        if (in[i] < 0 && scales && scale == 1 &&
             coord_mode(c->node) != COORD_CROP)
             continue;
+        if (is_open && x->dims[i].value >= 0) {
+            if (!infer_open_axis(c, i, entry, &dims[i]))
+                return false;
+            continue;
+        }
         if (in[i] < 1)
             return infer_error(c,
                                "the extent of resized axis %d must be "
@@ -352,12 +495,43 @@ static bool find_offset(const ResizeAxis *axis, const int64_t *place,
     return true;
 }
 
+static const Expr *resize_position(Arena *a, const Node *node,
+                                   const ResizeAxis *r, const Expr *o)
+{
+    if (r->length)
+        return open_position(a, node, r, o, DT_F64);
+    const Expr *at = expr_cast(a, DT_F64, o);
+    at = expr_mul(a, at, expr_const(a, DT_F64, r->alpha));
+    return expr_add(a, at, expr_const(a, DT_F64, r->beta));
+}
+
+/* round_place of a position that is found in the kernel. */
+static const Expr *open_place(Arena *a, const Node *node, const ResizeAxis *r,
+                              int how, const Expr *o)
+{
+    const Expr *x = open_position(a, node, r, o, DT_F32);
+    const Expr *half = expr_const(a, DT_F32, 0.5);
+    const Expr *low = expr_unary(a, EX_FLOOR, x);
+    const Expr *part = expr_sub(a, x, low);
+    const Expr *up = expr_add(a, low, expr_const(a, DT_F32, 1));
+    if (how == 0)
+        x = expr_select(a, expr_binary(a, EX_LE, part, half), low, up);
+    else if (how == 1)
+        x = expr_select(a, expr_binary(a, EX_LT, part, half), low, up);
+    else
+        x = how == 2 ? low : expr_unary(a, EX_CEIL, x);
+    return expr_min(a, expr_max(a, expr_cast(a, DT_I64, x), expr_int(a, 0)),
+                    expr_add_int(a, r->length, -1));
+}
+
 static const Expr *nearest_index(Arena *a, const Node *node,
                                  const ResizeAxis *axis, const Expr *o)
 {
     int how = find_name(
         nearest_names, 4,
         attrs_string(&node->attrs, "nearest_mode", "round_prefer_floor"));
+    if (axis->length)
+        return open_place(a, node, axis, how, o);
     int64_t *place = ARENA_ARRAY(a, int64_t, axis->out);
     for (int64_t i = 0; i < axis->out; i++) {
         double x = rounded_position(node, axis, i);
@@ -396,18 +570,10 @@ static const Expr *nearest_index(Arena *a, const Node *node,
 
 /* ---- linear */
 
-static const Expr *resize_position(Arena *a, const ResizeAxis *r,
-                                   const Expr *o)
-{
-    const Expr *at = expr_cast(a, DT_F64, o);
-    at = expr_mul(a, at, expr_const(a, DT_F64, r->alpha));
-    return expr_add(a, at, expr_const(a, DT_F64, r->beta));
-}
-
 /* Interpolates over the axes from `axis` on; index[] is filled before. */
-static const Expr *interpolate(StageBuilder *b, const Buffer *x,
-                               const ResizeAxis *axes, int axis,
-                               const Expr **index, DType type)
+static const Expr *interpolate(StageBuilder *b, const Node *node,
+                               const Buffer *x, const ResizeAxis *axes,
+                               int axis, const Expr **index, DType type)
 {
     Arena *a = b->arena;
     while (axis < x->rank && !axes[axis].changes) {
@@ -417,16 +583,18 @@ static const Expr *interpolate(StageBuilder *b, const Buffer *x,
     if (axis == x->rank)
         return expr_cast(a, type, expr_read(a, x, index));
     const ResizeAxis *r = &axes[axis];
-    const Expr *at = resize_position(a, r, b->index[axis]);
+    const Expr *at = resize_position(a, node, r, b->index[axis]);
     const Expr *low = expr_unary(a, EX_FLOOR, at);
     const Expr *part = expr_cast(a, type, expr_sub(a, at, low));
     const Expr *place = expr_cast(a, DT_I64, low);
-    const Expr *zero = expr_int(a, 0), *last = expr_int(a, r->in - 1);
+    const Expr *zero = expr_int(a, 0);
+    const Expr *last =
+        r->length ? expr_add_int(a, r->length, -1) : expr_int(a, r->in - 1);
     const Expr *next = expr_add_int(a, place, 1);
     index[axis] = expr_min(a, expr_max(a, place, zero), last);
-    const Expr *first = interpolate(b, x, axes, axis + 1, index, type);
+    const Expr *first = interpolate(b, node, x, axes, axis + 1, index, type);
     index[axis] = expr_min(a, expr_max(a, next, zero), last);
-    const Expr *second = interpolate(b, x, axes, axis + 1, index, type);
+    const Expr *second = interpolate(b, node, x, axes, axis + 1, index, type);
     const Expr *rest = expr_sub(a, const_like(a, part, 1), part);
     return expr_add(a, expr_mul(a, first, rest), expr_mul(a, second, part));
 }
@@ -519,14 +687,15 @@ static FilterTables add_tables(DefineContext *c, const ResizeAxis *r,
     stage_begin(&b, c->def, t.start);
     Arena *a = b.arena;
     const Expr *low =
-        expr_unary(a, EX_FLOOR, resize_position(a, r, b.index[0]));
+        expr_unary(a, EX_FLOOR, resize_position(a, c->node, r, b.index[0]));
     stage_end(&b, expr_add_int(a, expr_cast(a, DT_I64, low), f->first));
 
     stage_begin(&b, c->def, raw);
     const Expr *place =
         expr_add(a, expr_read(a, t.start, b.index), b.index[1]);
-    const Expr *distance = expr_sub(a, expr_cast(a, DT_F64, place),
-                                    resize_position(a, r, b.index[0]));
+    const Expr *distance =
+        expr_sub(a, expr_cast(a, DT_F64, place),
+                 resize_position(a, c->node, r, b.index[0]));
     distance = expr_mul(a, expr_unary(a, EX_ABS, distance),
                         expr_const(a, DT_F64, f->scale));
     const Expr *weight = kernel_weight(a, c->node, f, distance);
@@ -592,14 +761,14 @@ static void define_resize(DefineContext *c)
     const Expr *index[MAX_RANK], *value;
     StageBuilder b;
     for (int i = 0; i < x->rank; i++)
-        axes[i] = resize_axis(c->node, x->rank, x->dims, i);
+        axes[i] = define_axis(c, i);
     if (mode[0] == 'c' || attrs_int(&c->node->attrs, "antialias", 0) != 0) {
         define_filtered(c, axes, type);
         return;
     }
     stage_begin(&b, c->def, c->out[0]);
     if (mode[0] == 'l') {
-        value = interpolate(&b, x, axes, 0, index, type);
+        value = interpolate(&b, c->node, x, axes, 0, index, type);
         value = expr_cast(b.arena, x->dtype, value);
     } else {
         for (int i = 0; i < x->rank; i++)

@@ -105,8 +105,16 @@ int infer_extents(InferContext *c, int index, const char *what, int most,
                   Extent *list)
 {
     const Tensor *input = c->node->inputs.data[index];
-    if (!input->symbols && !infer_constant(c, index, what))
+    if (!input->symbols && !input->value) {
+        c->node->inputs.data[index]->is_wanted = true;
+        infer_error(c,
+                    "its operand %s (tensor %s) is computed at run time; say "
+                    "what its elements may be with --dim %s=LOW..HIGH, give "
+                    "the input it comes from with --bind NAME=FILE, or store "
+                    "it as an initializer",
+                    what, input->name, input->name);
         return -1;
+    }
     int64_t count = type_count(&input->type);
     if (input->type.rank > 1 || count > most ||
         dtype_is_float(input->type.dtype)) {
@@ -156,7 +164,7 @@ static const Expr *extent_expr(const DefineContext *c, Extent extent,
 
 Buffer *define_extents_buffer(Definition *def, const Graph *graph)
 {
-    int64_t count = graph->symbols.count;
+    int64_t count = graph->symbols.count + 1;
     Buffer *b =
         definition_add_buffer(def, "ext", BUF_INPUT, DT_I64, 1, &count);
     b->is_extents = true;

@@ -7,6 +7,7 @@
 
 /* The families, each ending with NULL; op.c gathers them. */
 extern const Op *const ops_unary[];
+extern const Op *const ops_bounded[];
 extern const Op *const ops_activation[];
 extern const Op *const ops_binary[];
 extern const Op *const ops_compare[];

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/bounded.h"
 #include "ops/rules.h"
 
 static bool infer_like_input(InferContext *c)
@@ -144,7 +145,16 @@ static void define_reshape(DefineContext *c)
     StageBuilder b;
     stage_begin(&b, c->def, c->out[0]);
     reshape_indices(c, &b, index);
-    stage_end(&b, expr_read(b.arena, c->in[0], index));
+    if (!operand_is_bounded(c->node, 1)) {
+        stage_end(&b, expr_read(b.arena, c->in[0], index));
+        return;
+    }
+    /* A shape that does not fit must not lead outside. */
+    DType dtype = c->in[0]->dtype;
+    const Expr *zero = dtype_is_float(dtype)
+                           ? expr_const(b.arena, dtype, 0)
+                           : expr_const_int(b.arena, dtype, 0);
+    stage_end(&b, expr_read_padded(b.arena, c->in[0], index, zero));
 }
 
 /* ---- Reshape */
@@ -256,7 +266,9 @@ static bool infer_reshape(InferContext *c)
     }
     if (rest >= 0 && !infer_rest(c, rank, dims, rest, &dims[rest]))
         return false;
-    return check_same_count(c, rank, dims) &&
+    /* Whether a shape that a run brings fits is seen then. */
+    return (operand_is_bounded(c->node, 1) ||
+            check_same_count(c, rank, dims)) &&
            infer_set_checked(c, 0, x->dtype, rank, dims);
 }
 
@@ -545,7 +557,8 @@ static bool infer_range(InferContext *c)
     static const char *const names[] = {"start", "limit", "delta"};
     const Array *value[3];
     for (int i = 0; i < 3; i++)
-        if (c->node->inputs.data[i]->symbols)
+        if (!c->node->inputs.data[i]->value &&
+            !dtype_is_float(infer_input(c, i)->dtype))
             return infer_open_range(c);
     for (int i = 0; i < 3; i++) {
         value[i] = infer_constant(c, i, names[i]);
@@ -603,9 +616,16 @@ static bool infer_expand(InferContext *c)
         dims[0] = extent_const(1);
         rank++;
     }
-    for (int i = 0; i < x->rank; i++)
-        if (!infer_broadcast_dim(c, &dims[rank - x->rank + i], x->dims[i]))
+    for (int i = 0; i < x->rank; i++) {
+        Extent *to = &dims[rank - x->rank + i];
+        /* A number that a run brings must be that of the input or 1: either
+         * way there are as many as there are. */
+        if (operand_is_bounded(c->node, 1) && extent_known(x->dims[i]) > 1 &&
+            !extent_is_const(*to))
+            *to = x->dims[i];
+        if (!infer_broadcast_dim(c, to, x->dims[i]))
             return false;
+    }
     return infer_set_checked(c, 0, x->dtype, rank, dims);
 }
 

@@ -8,6 +8,7 @@
  * folding. */
 #include <string.h>
 
+#include "ops/bounded.h"
 #include "ops/rules.h"
 
 enum { MAX_SYMBOLS = 64 };
@@ -260,20 +261,29 @@ static bool of_product(Symbols *s)
     return n >= 0;
 }
 
+static bool of_bounded(Symbols *s)
+{
+    s->count = (int)type_count(&s->node->outputs.data[0]->type);
+    for (int i = 0; i < s->count; i++)
+        s->out[i] = bounded_element(s->g->arena, s->node, i);
+    return true;
+}
+
 static const struct {
     const char *op;
     bool (*rule)(Symbols *s);
 } rules[] = {
-    {"Shape", of_shape},    {"Size", of_size},
-    {"Reshape", of_same},   {"Squeeze", of_same},
-    {"Unsqueeze", of_same}, {"Flatten", of_same},
-    {"Identity", of_same},  {"Cast", of_same},
-    {"Concat", of_concat},  {"Gather", of_gather},
-    {"Slice", of_slice},    {"Add", of_add},
-    {"Sub", of_sub},        {"Mul", of_mul},
-    {"Div", of_div},        {"Min", of_min},
-    {"Max", of_max},        {"Equal", of_equal},
-    {"Where", of_where},    {"ReduceProd", of_product},
+    {"Shape", of_shape},     {"Size", of_size},
+    {"Reshape", of_same},    {"Squeeze", of_same},
+    {"Unsqueeze", of_same},  {"Flatten", of_same},
+    {"Identity", of_same},   {"Cast", of_same},
+    {"Concat", of_concat},   {"Gather", of_gather},
+    {"Slice", of_slice},     {"Add", of_add},
+    {"Sub", of_sub},         {"Mul", of_mul},
+    {"Div", of_div},         {"Min", of_min},
+    {"Max", of_max},         {"Equal", of_equal},
+    {"Where", of_where},     {"ReduceProd", of_product},
+    {"Bounded", of_bounded},
 };
 
 /* Nothing to follow, or all a matter of constants. */
@@ -282,7 +292,7 @@ static bool has_symbols(const Node *node)
     for (int i = 0; i < node->inputs.count; i++)
         if (node->inputs.data[i] && node->inputs.data[i]->symbols)
             return true;
-    return (node->op->traits & OP_TYPE_ONLY) != 0;
+    return (node->op->traits & OP_TYPE_ONLY) || *op_domain(node->op);
 }
 
 void infer_symbols(Graph *g, Node *node)
@@ -292,7 +302,8 @@ void infer_symbols(Graph *g, Node *node)
     for (int i = 0; i < node->outputs.count; i++)
         if (node->outputs.data[i])
             node->outputs.data[i]->symbols = NULL;
-    if (!out || *op_domain(node->op) || !has_symbols(node) ||
+    const char *domain = op_domain(node->op);
+    if (!out || (*domain && strcmp(domain, "assay")) || !has_symbols(node) ||
         dtype_is_float(out->type.dtype) || out->type.rank > 1)
         return;
     int64_t count = type_count(&out->type);

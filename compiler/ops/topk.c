@@ -20,17 +20,20 @@ static bool infer_topk(InferContext *c)
         !infer_axis(c, "axis", attrs_int(&c->node->attrs, "axis", -1), x->rank,
                     &axis))
         return false;
-    const Array *value = infer_constant(c, 1, "K");
-    if (!value)
+    Extent k;
+    int count = infer_extents(c, 1, "K", 1, &k);
+    if (count < 0)
         return false;
-    if (array_count(value) != 1)
+    if (count != 1)
         return infer_error(c, "K must have one element");
-    int64_t k = array_get_int(value, 0), n = extent_known(x->dims[axis]);
-    if (k < 0 || (n >= 0 && k > n))
+    int64_t known = extent_known(k), n = extent_known(x->dims[axis]);
+    if (extent_is_const(k) && (known < 0 || (n >= 0 && known > n)))
         return infer_error(c, "K is %lld, axis %d has %lld elements",
-                           (long long)k, axis, (long long)n);
+                           (long long)known, axis, (long long)n);
+    /* All, where a run has fewer. */
+    k = extent_min(c->graph->arena, k, x->dims[axis]);
     for (int i = 0; i < x->rank; i++)
-        dims[i] = i == axis ? extent_const(k) : x->dims[i];
+        dims[i] = i == axis ? k : x->dims[i];
     infer_set(c, 0, x->dtype, x->rank, dims);
     infer_set(c, 1, DT_I64, x->rank, dims);
     return true;
@@ -42,7 +45,8 @@ typedef struct Slice {
     Arena *a;
     const Buffer *x, *heap;
     const Expr *x_base, *heap_base;
-    int64_t stride, k;
+    int64_t stride;
+    Extent k, n;
     bool is_largest;
     const Buffer *place, *child, *item, *flag;
 } Slice;
@@ -96,7 +100,7 @@ static void sift_down(const Slice *s, const Expr *from, const Expr *size)
     Arena *a = s->a;
     int levels = 0;
 
-    for (int64_t n = s->k; n > 1; n /= 2)
+    for (int64_t n = s->k.value; n > 1; n /= 2)
         levels++;
     loop_set(c, s->place, from);
     loop_set(c, s->item, kept(s, from));
@@ -131,19 +135,21 @@ static void sift_down(const Slice *s, const Expr *from, const Expr *size)
     loop_end(c);
 }
 
-static void select_best(const Slice *s, int64_t n)
+static void select_best(const Slice *s)
 {
     LoopContext *c = s->c;
     Arena *a = s->a;
-    const Expr *zero = expr_int(a, 0), *k = expr_int(a, s->k);
-    const Expr *i = loop_for(c, LOOP_SERIAL, "i", s->k);
+    Extent half = extent_div(a, s->k, extent_const(2));
+    const Expr *zero = expr_int(a, 0), *k = loop_extent(c, s->k);
+    const Expr *i = loop_for_extent(c, LOOP_SERIAL, "i", s->k);
 
     loop_store(c, s->heap, heap_at(s, i), i);
     loop_end(c);
-    i = loop_for(c, LOOP_SERIAL, "i", s->k / 2);
-    sift_down(s, expr_sub(a, expr_int(a, s->k / 2 - 1), i), k);
+    i = loop_for_extent(c, LOOP_SERIAL, "i", half);
+    sift_down(s, expr_sub(a, expr_add_int(a, loop_extent(c, half), -1), i), k);
     loop_end(c);
-    i = expr_add_int(a, loop_for(c, LOOP_SERIAL, "i", n - s->k), s->k);
+    i = loop_for_extent(c, LOOP_SERIAL, "i", extent_sub(a, s->n, s->k));
+    i = expr_add(a, i, k);
     set_after(s, kept(s, zero), i);
     loop_if(c, loop_get(c, s->flag));
     loop_store(c, s->heap, heap_at(s, zero), i);
@@ -151,8 +157,9 @@ static void select_best(const Slice *s, int64_t n)
     loop_end(c);
     loop_end(c);
     /* The worst goes to the end of a heap that gets shorter. */
-    i = loop_for(c, LOOP_SERIAL, "i", s->k - 1);
-    const Expr *last = expr_sub(a, expr_int(a, s->k - 1), i);
+    i = loop_for_extent(c, LOOP_SERIAL, "i",
+                        extent_sub(a, s->k, extent_const(1)));
+    const Expr *last = expr_sub(a, expr_add_int(a, k, -1), i);
     loop_set(c, s->item, kept(s, last));
     loop_store(c, s->heap, heap_at(s, last), kept(s, zero));
     loop_store(c, s->heap, heap_at(s, zero), loop_get(c, s->item));
@@ -160,51 +167,64 @@ static void select_best(const Slice *s, int64_t n)
     loop_end(c);
 }
 
+/* Element 0 of the slice at index[], in storage of these upper bounds. */
+static const Expr *slice_base(Arena *a, const int64_t *dims, int rank,
+                              int axis, const Expr *const *index)
+{
+    const Expr *at = expr_int(a, 0);
+
+    for (int i = 0; i < rank; i++) {
+        at = expr_mul_int(a, at, dims[i]);
+        at = i == axis ? at : expr_add(a, at, index[i]);
+    }
+    return at;
+}
+
 static void program_topk(LoopContext *c)
 {
     const TensorType *type = &c->node->inputs.data[0]->type;
     const Attrs *attrs = &c->node->attrs;
     int axis = normal_axis(attrs_int(attrs, "axis", -1), type->rank);
-    int64_t k = array_get_int(c->node->inputs.data[1]->value, 0);
-    int64_t n = type->dims[axis].value, outer = 1, inner = 1;
-    Arena *a = c->arena;
+    Extent k =
+        extent_min(c->arena, extent_operand(c->node, 1, 0), type->dims[axis]);
+    int64_t dims[MAX_RANK], count = 1, stride = 1;
+    const Expr *index[MAX_RANK];
 
-    for (int i = 0; i < axis; i++)
-        outer *= type->dims[i].value;
-    for (int i = axis + 1; i < type->rank; i++)
-        inner *= type->dims[i].value;
-    if (outer * inner * k == 0)
+    for (int i = 0; i < type->rank; i++) {
+        dims[i] = i == axis ? k.value : type->dims[i].value;
+        count *= dims[i];
+        stride *= i > axis ? dims[i] : 1;
+    }
+    if (count == 0)
         return;
     const Buffer *heap = c->out[1];
     if (c->node->outputs.count < 2 || !heap)
-        heap = loop_workspace(c, "heap", DT_I64, outer * k * inner);
-    const Expr *slice =
-        loop_for(c, outer * inner > 1 ? LOOP_PARALLEL : LOOP_SERIAL, "slice",
-                 outer * inner);
-    const Expr *row = expr_div(a, slice, expr_int(a, inner));
-    const Expr *at = expr_binary(a, EX_MOD, slice, expr_int(a, inner));
+        heap = loop_workspace(c, "heap", DT_I64, count);
+    loop_nest(c, type->rank, type, axis, index);
     Slice s = {
         .c = c,
-        .a = a,
+        .a = c->arena,
         .x = c->in[0],
         .heap = heap,
-        .x_base = expr_add(a, expr_mul_int(a, row, n * inner), at),
-        .heap_base = expr_add(a, expr_mul_int(a, row, k * inner), at),
-        .stride = inner,
+        .x_base =
+            slice_base(c->arena, c->in[0]->dims, type->rank, axis, index),
+        .heap_base = slice_base(c->arena, dims, type->rank, axis, index),
+        .stride = stride,
         .k = k,
+        .n = type->dims[axis],
         .is_largest = attrs_int(attrs, "largest", 1) != 0,
         .place = loop_variable(c, "place", DT_I64),
         .child = loop_variable(c, "child", DT_I64),
         .item = loop_variable(c, "item", DT_I64),
         .flag = loop_variable(c, "flag", DT_BOOL),
     };
-    select_best(&s, n);
+    select_best(&s);
     if (c->out[0]) {
-        const Expr *i = loop_for(c, LOOP_SERIAL, "i", k);
+        const Expr *i = loop_for_extent(c, LOOP_SERIAL, "i", k);
         loop_store(c, c->out[0], heap_at(&s, i), element(&s, kept(&s, i)));
         loop_end(c);
     }
-    loop_end(c);
+    loop_end_nest(c, type, axis);
 }
 
 static const AttrSpec topk_attrs[] = {{"axis", ATTR_INT, false},
@@ -218,6 +238,7 @@ static const Op op_topk = {.name = "TopK",
                            .max_inputs = 2,
                            .min_outputs = 1,
                            .max_outputs = 2,
+                           .traits = OP_RUNTIME_EXTENTS,
                            .attrs = topk_attrs,
                            .infer = infer_topk,
                            .program = program_topk,

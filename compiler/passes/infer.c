@@ -10,6 +10,7 @@
  * become constants only where a rule asks for them (the scales of a Resize,
  * the limit of a Range). Control flow that is known then is gone afterwards;
  * bodies of what is left are typed before their node. */
+#include "ops/bounded.h"
 #include "ops/control.h"
 #include "passes/util.h"
 
@@ -87,7 +88,7 @@ static bool infer_node(PassContext *c, Node *node, bool *changed)
     int errors = g->diag->errors.count;
 
     while (!op_infer(g, node)) {
-        if (!fold_wanted(c, node))
+        if (!fold_wanted(c, node) && !ops_bound_operands(g, node))
             return false;
         g->diag->errors.count = errors;
         *changed = true;

@@ -225,7 +225,7 @@ static Scheduled *schedule_group(Builder *b, const GroupDefinition *d)
 }
 
 /* One for all kernels. */
-static int extents_buffer(Builder *b, const Buffer *param)
+int program_extents_buffer(Builder *b, const Buffer *param)
 {
     ProgramBuffer buffer = {.name = "extents",
                             .kind = PB_EXTENTS,
@@ -243,7 +243,7 @@ static int argument(Builder *b, const Tensor *t, const Kernel *kernel,
                     const Buffer *param)
 {
     if (param->is_extents)
-        return extents_buffer(b, param);
+        return program_extents_buffer(b, param);
     if (!t)
         return workspace_buffer(b, kernel, param, b->p->steps.count);
     if (t->value)

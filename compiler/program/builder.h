@@ -34,6 +34,9 @@ int program_add_buffer(Builder *b, ProgramBuffer buffer);
 int program_tensor_buffer(Builder *b, const Tensor *t);
 /* The same, or the buffer of a constant, row-major. */
 int program_operand_buffer(Builder *b, const Tensor *t);
+/* The buffer of the dimensions that are known at run time only; `param` is a
+ * kernel's. */
+int program_extents_buffer(Builder *b, const Buffer *param);
 /* The index of a kernel that has no schedule. `in_place`: its result may
  * take the storage of its first parameter. */
 int program_add_kernel(Builder *b, const Kernel *kernel, bool in_place);

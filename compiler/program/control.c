@@ -82,6 +82,28 @@ static Kernel *copy_kernel(Arena *a, DType dtype, int64_t count,
     return k;
 }
 
+/* Sets dimension `place` to 0, or to one more than the iteration's number. */
+static Kernel *count_kernel(Arena *a, int place, int64_t dims, bool is_start)
+{
+    Kernel *k = ARENA_NEW(a, Kernel);
+    const Expr *zero = expr_int(a, 0), *value = zero;
+
+    k->arena = a;
+    if (!is_start) {
+        const Buffer *number = add_param(k, "in0", BUF_INPUT, DT_I64, 0, 0);
+        value = expr_add_int(a, expr_load(a, number, zero), 1);
+    }
+    Buffer *extents = add_param(k, "ext", BUF_OUTPUT, DT_I64, 1, dims);
+    extents->is_extents = true;
+    k->body = stmt_block(a);
+    vec_push(a, &k->body->list,
+             stmt_store(a, extents, expr_int(a, place), value));
+    k->bytes = 16;
+    k->hash = kernel_hash(k);
+    k->name = arena_printf(a, "count_%08x", (unsigned)(k->hash & 0xffffffffu));
+    return k;
+}
+
 /* ---- steps ----------------------------------------------------------- */
 
 /* A step that copies buffer `from` to `to`, or to one of `places` in it. */
@@ -103,6 +125,22 @@ static void add_copy(Builder *b, const Group *group, int from, int to,
         step.args[1] = counter;
     step.args[step.arg_count - 1] = to;
     b->p->buffers.data[to].ready_step = b->p->steps.count;
+    vec_push(b->arena, &b->p->steps, step);
+}
+
+/* A step that counts iterations; `counter` is -1 before the first. */
+static void add_count(Builder *b, const Group *group, Extent name, int counter)
+{
+    int place = graph_symbol(b->g, name.expr->name);
+    const Kernel *k =
+        count_kernel(b->arena, place, b->g->symbols.count + 1, counter < 0);
+    ProgramStep step = {.kernel = program_add_kernel(b, k, false),
+                        .arg_count = k->params.count,
+                        .group = group};
+    step.args = ARENA_ARRAY(b->arena, int, step.arg_count + 1);
+    step.args[0] = counter;
+    step.args[step.arg_count - 1] =
+        program_extents_buffer(b, k->params.data[k->params.count - 1]);
     vec_push(b->arena, &b->p->steps, step);
 }
 
@@ -286,10 +324,14 @@ static bool build_loop(Builder *b, const Group *group)
     Graph *body = node->bodies.data[0];
     bool is_counted = loop_is_counted(node);
     int carried = loop_carried(node), outputs = node->outputs.count;
+    bool has_slices = outputs > carried;
+    Extent slices = has_slices ? loop_slices(b->arena, node)
+                               : extent_const(loop_trips(node));
     int64_t trips = loop_trips(node);
+    bool counts = has_slices && !extent_is_const(slices) && !is_counted;
     int *result = ARENA_ARRAY(b->arena, int, outputs + 1);
     int *made = ARENA_ARRAY(b->arena, int, outputs + 2);
-    bool needs_number = body->inputs.data[0]->users.count > 0;
+    bool needs_number = body->inputs.data[0]->users.count > 0 || counts;
 
     for (int i = 0; i < outputs; i++) {
         bool is_slices = i >= carried;
@@ -302,6 +344,8 @@ static bool build_loop(Builder *b, const Group *group)
     for (int i = 0; i <= outputs; i++)
         made[i] = -1;
     const int *in = loop_inputs(b, group, result, is_counted);
+    if (counts)
+        add_count(b, group, slices, -1);
     int index = open_region(
         b, (ProgramRegion){
                .kind = REGION_LOOP,
@@ -313,8 +357,10 @@ static bool build_loop(Builder *b, const Group *group)
                .most = trips < 0 ? INT64_MAX : trips});
     bool ok = build_body(b, body, in, made);
     for (int i = carried; i < outputs; i++)
-        if (result[i] >= 0 && trips > 0)
-            add_copy(b, group, made[i + 1], result[i], trips, in[0]);
+        if (result[i] >= 0 && slices.value > 0)
+            add_copy(b, group, made[i + 1], result[i], slices.value, in[0]);
+    if (counts)
+        add_count(b, group, slices, in[0]);
     if (!is_counted)
         add_copy(b, group, made[0], in[1], 0, -1);
     for (int i = 0; i < carried; i++)

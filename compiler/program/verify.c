@@ -123,7 +123,7 @@ static void check_buffer(const Program *p, int at)
         break;
     }
     case PB_EXTENTS:
-        if (b->rank != 1 || b->dims[0] != p->symbols.count)
+        if (b->rank != 1 || b->dims[0] != p->symbols.count + 1)
             die("program buffer \"%s\" is not for %d dimensions", b->name,
                 p->symbols.count);
         break;

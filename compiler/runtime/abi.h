@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 
-#define ASSAY_ABI_VERSION 4
+#define ASSAY_ABI_VERSION 5
 
 /* A piece of a parallel loop: iterations begin to end - 1. */
 typedef void (*AssayTask)(void *context, int64_t begin, int64_t end);
@@ -34,7 +34,10 @@ typedef struct AssayRun {
     void *user;
     /* The dimensions that are known at run time only, in the order of the
      * manifest's `dims`; NULL where there are none. Inputs and outputs of such
-     * extents lie in storage of their upper bounds, with its strides. */
+     * extents lie in storage of their upper bounds, with its strides. One more
+     * number follows, 0 before the run: 1 + the place of a dimension for which
+     * the run had a number outside of its bounds (it was cut), or a shape that
+     * does not fit. */
     int64_t *extents;
 } AssayRun;
 

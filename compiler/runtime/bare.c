@@ -95,7 +95,7 @@ int main(int argc, char **argv)
     argc--;
     const char *weights = read_all(argv[1]);
     size_t arena_bytes = (size_t)strtoull(argv[2], NULL, 10);
-    int64_t extents[MAX_EXTENTS];
+    int64_t extents[MAX_EXTENTS + 1] = {0};
     int extent_count = read_extents(argv[3], extents);
     argv++;
     argc--;
@@ -132,7 +132,7 @@ int main(int argc, char **argv)
     }
     printf("{\"repeat_identical\": %s, \"extents\": [",
            same ? "true" : "false");
-    for (int i = 0; i < extent_count; i++)
+    for (int i = 0; i <= extent_count; i++)
         printf("%s%lld", i ? ", " : "", (long long)extents[i]);
     printf("]}\n");
     return !same;

@@ -120,3 +120,18 @@ AssayStatus artifact_find_dims(const ArtifactInfo *info,
     }
     return ASSAY_OK;
 }
+
+AssayStatus dims_outcome(const ArtifactInfo *info, int64_t refused,
+                         AssayError *error)
+{
+    *error = (AssayError){0};
+    if (refused < 1 || refused > info->dim_count)
+        return ASSAY_OK;
+    Extent dim = info->dims[refused - 1];
+    return error_set(error, ASSAY_BAD_SHAPE,
+                     "the run has another number for the dimension %s than "
+                     "those that it was compiled for, %lld to %lld, or a "
+                     "shape of another number of elements",
+                     dim.expr->name, (long long)extent_lower(dim),
+                     (long long)dim.value);
+}

@@ -12,4 +12,8 @@ void dims_spread(int rank, const int64_t *dims, const int64_t *actual,
 void dims_gather(int rank, const int64_t *dims, const int64_t *actual,
                  size_t size, const void *storage, void *array);
 
+/* What the number behind a run's extents says (runtime/abi.h). */
+AssayStatus dims_outcome(const ArtifactInfo *info, int64_t refused,
+                         AssayError *error);
+
 #endif

@@ -209,7 +209,7 @@ static AssayStatus prepare_dims(Artifact *a, AssayError *error)
     const ArtifactInfo *info = &a->manifest.info;
     if (!info->dim_count)
         return ASSAY_OK;
-    a->call.extents = ARENA_ARRAY(a->memory, int64_t, info->dim_count);
+    a->call.extents = ARENA_ARRAY(a->memory, int64_t, info->dim_count + 1);
     for (int i = 0; i < info->dim_count; i++)
         a->call.extents[i] = info->dims[i].value;
     if (!stage(a, info->inputs, info->input_count, &a->staged_in, &a->in) ||
@@ -345,6 +345,7 @@ static void run_staged(Artifact *a, const void *const *inputs,
     /* What a kernel has not computed yet is at most this. */
     for (int i = info->input_dims; i < info->dim_count; i++)
         a->call.extents[i] = info->dims[i].value;
+    a->call.extents[info->dim_count] = 0;
     for (int i = 0; i < info->input_count; i++) {
         const ArtifactValue *v = &info->inputs[i];
         a->in[i] = (void *)(uintptr_t)inputs[i];
@@ -381,6 +382,13 @@ void artifact_run(Artifact *a, const void *const *inputs, void *const *outputs)
     a->call.inputs = (void *const *)(uintptr_t)inputs;
     a->call.outputs = outputs;
     a->run(&a->call);
+}
+
+AssayStatus artifact_outcome(const Artifact *a, AssayError *error)
+{
+    const ArtifactInfo *info = &a->manifest.info;
+    return dims_outcome(
+        info, info->dim_count ? a->call.extents[info->dim_count] : 0, error);
 }
 
 void artifact_tap(const Artifact *a, const ArtifactTensor *tensor,

@@ -144,6 +144,9 @@ void artifact_dims(const Artifact *artifact, const ArtifactValue *value,
  * the dimensions are smaller: the arrays have no gaps. */
 void artifact_run(Artifact *artifact, const void *const *inputs,
                   void *const *outputs);
+/* Whether the last run had numbers for all dimensions that are within their
+ * bounds; otherwise its outputs are not to be used. */
+AssayStatus artifact_outcome(const Artifact *artifact, AssayError *error);
 /* Copies a tensor out of the arena into row-major order. `array` has its
  * type and shape, with the dimensions of the last run. */
 void artifact_tap(const Artifact *artifact, const ArtifactTensor *tensor,

@@ -141,6 +141,7 @@ static Array **results(Compiled *c, const Memory *m)
 {
     const Program *p = c->program;
 
+    c->refused = m->extents[p->symbols.count];
     for (int i = 0; i < p->symbols.count; i++)
         m->names[i].value = m->extents[i];
     for (int i = 0; i < p->buffers.count; i++) {

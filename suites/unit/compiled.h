@@ -17,6 +17,7 @@ typedef struct Compiled {
     /* Of program->symbols, for the next run; NULL: their upper bounds. Then
      * inputs and outputs are arrays of these extents. */
     const int64_t *dims;
+    int64_t refused; /* by the last run: AssayRun.extents */
 } Compiled;
 
 /* Parses the text; inputs of unknown content get values from a fixed

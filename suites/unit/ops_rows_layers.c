@@ -87,6 +87,8 @@ const OpRow ops_rows_layers[] = {
      "!operand c has 3 elements for 2 channels"},
     {"LayerNormalization", "f32[1,2]={1,3} f32[2]={2,1} f32[2]={0,5}",
      "epsilon=0.0", "f32[1,2]={-2,6}"},
+    {"LayerNormalization", "f64[1,2]={1,3} f64[2]={2,1}", "epsilon=0.0",
+     "f64[1,2]={-2,1} f32[1,1]={2} f32[1,1]={1}"},
     {"LayerNormalization", "f32[2,3,4] f32[4]", "axis=-1",
      "f32[2,3,4] f32[2,3,1] f32[2,3,1]"},
     {"LayerNormalization", "f32[2,3,4] f32[3,4]", "axis=3",

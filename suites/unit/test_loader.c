@@ -326,7 +326,7 @@ static void foreign_is_refused(void **state)
     expect_refusal(f, ASSAY_MISSING_CPU, "mips3d");
     edit_manifest(f, cpu_architecture(), "s390x");
     expect_refusal(f, ASSAY_WRONG_MACHINE, "s390x");
-    edit_manifest(f, "\"abi\": 4", "\"abi\": 99");
+    edit_manifest(f, "\"abi\": 5", "\"abi\": 99");
     expect_refusal(f, ASSAY_WRONG_ABI, "99");
 }
 

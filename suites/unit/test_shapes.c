@@ -378,10 +378,15 @@ static void test_refusals(void **state)
 {
     (void)state;
     /* All nodes of a kind in one message. */
-    refused(X "  const k: i64[1] = {1}\n"
-              "  y: f32[2,T,1], _ = TopK first(x, k)\n"
-              "  z: f32[2,T,1], _ = TopK second(y, k)\n  output z\n",
-            "TopK \"second\"");
+    refused("  input x: f32[1<=N<=2,1,2,2]\n  input i: i64[1<=N<=2,1,2,2]\n"
+            "  y: f32[N,1,4,4] = MaxUnpool first(x, i) {kernel_shape=[2, 2], "
+            "strides=[2, 2]}\n"
+            "  z: f32[N,1,4,4] = MaxUnpool second(x, i) {kernel_shape=[2, 2], "
+            "strides=[2, 2]}\n  output y\n  output z\n",
+            "MaxUnpool \"second\"");
+    refused(X "  input s: i64[3]\n  y: f32[2,4] = Reshape r(x, s)\n"
+              "  output y\n",
+            "--dim s=LOW..HIGH");
     refused(X "  input z: f32[1<=S<=9,4]\n"
               "  y: f32[2,T,4] = Add sum(x, z)\n  output y\n",
             "the extents T and S are not known to be equal");
@@ -398,12 +403,67 @@ static void test_refusals(void **state)
             "x: f32[2,T]");
 }
 
+/* What a run brings and shapes cannot have: said, and nothing is read or
+ * written outside. */
+static void refuses(const char *text, int64_t first, int64_t second, bool does)
+{
+    for (int how = INTERPRETED; how <= MACHINE_CODE; how++) {
+        Arena *arena = arena_new();
+        ShapeRow row = {"numbers", text};
+        Compiled c = compile_graph(arena, parse(arena, &row), "x86-64-v3",
+                                   NULL, how == INTERPRETED);
+        Array **inputs = input_arrays(arena, c.source, NULL, 0);
+        array_set_int(inputs[1], 0, first);
+        array_set_int(inputs[1], 1, second);
+        c.inputs = inputs;
+        void *library =
+            how == INTERPRETED ? NULL : load_compiled(&c, folder, how == IN_C);
+        if (library)
+            run_loaded(&c, library);
+        else
+            run_interpreted(&c);
+        if (!c.refused == does)
+            fail_msg("%lld and %lld: %d", (long long)first, (long long)second,
+                     (int)c.refused);
+        if (library)
+            dlclose(library);
+        arena_free(arena);
+    }
+}
+
+static void test_numbers_of_runs(void **state)
+{
+    (void)state;
+    const char *fill = "  declare 1<=s<=4\n"
+                       "  input x: f32[1]\n  input s: i64[2]\n"
+                       "  f: f32[\"s[0]\"<=4,\"s[1]\"<=4] = Expand e(x, s)\n"
+                       "  y: f32[\"s[0]\"<=4,\"s[1]\"<=4] = Neg n(f)\n"
+                       "  output y\n";
+    refuses(fill, 4, 1, false);
+    refuses(fill, 5, 1, true);
+    refuses(fill, 2, 0, true);
+    refuses(fill, 2, -3, true);
+    refuses(fill, INT64_MAX, INT64_MIN, true);
+    const char *shape = "  declare 1<=s<=6\n"
+                        "  input x: f32[6]\n  input s: i64[2]\n"
+                        "  f: f32[\"r[0]\"<=6,\"r[1]\"<=6] = Reshape r(x, s)\n"
+                        "  y: f32[\"r[0]\"<=6,\"r[1]\"<=6] = Neg n(f)\n"
+                        "  output y\n";
+    refuses(shape, 2, 3, false);
+    refuses(shape, -1, 2, false);
+    refuses(shape, 6, 6, true);
+    refuses(shape, 1, 5, true);
+    refuses(shape, -1, 4, true);
+    refuses(shape, 7, 1, true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_operators),
         cmocka_unit_test(test_attention),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_numbers_of_runs),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
