@@ -4,6 +4,14 @@
 
 #include "graph/graph.h"
 
+/* Versions that are read. */
+enum {
+    ONNX_OLDEST_IR = 3,
+    ONNX_NEWEST_IR = 14,
+    ONNX_OLDEST_OPSET = 1,
+    ONNX_NEWEST_OPSET = 28
+};
+
 /* A value for a named dimension (--dim NAME=VALUE), or bounds of one that is
  * known at run time only (--dim NAME=LOW..HIGH). */
 typedef struct ImportDim {

@@ -11,10 +11,12 @@
 static bool infer_affine(InferContext *c)
 {
     const TensorType *theta = infer_input(c, 0);
-    const Array *size = infer_constant(c, 1, "size");
     Extent dims[MAX_RANK];
-    if (!size || !infer_types(c, 0, TYPES_FLOAT) || !infer_rank(c, 0, 3, 3) ||
+    if (!infer_types(c, 0, TYPES_FLOAT) || !infer_rank(c, 0, 3, 3) ||
         !infer_types(c, 1, TYPES_INDEX) || !infer_rank(c, 1, 1, 1))
+        return false;
+    const Array *size = infer_constant(c, 1, "size");
+    if (!size)
         return false;
     int64_t count = array_count(size), axes = count - 2;
     if (axes < 2 || axes > 3)

@@ -787,6 +787,10 @@ static void test_unsupported(void **state)
     assert_true(has_error(b->diag, "FancyThing (domain ai.onnx, version 13), "
                                    "2 nodes: first, b"));
     assert_true(has_error(b->diag, "Other (domain com.example"));
+    /* What passes make is no operator of a file. */
+    add_node(b, "GRUScan", "x", "z")->domain = "assay";
+    assert_null(import_with(b, NULL, 0));
+    assert_true(has_error(b->diag, "GRUScan (domain assay"));
 }
 
 static void test_faults(void **state)
