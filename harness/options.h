@@ -69,7 +69,9 @@ enum {
     "  --schedule naive    plain loops instead of the templates\n"            \
     "  --dim NAME=VALUE    a named dimension of an ONNX file, as N=1; with\n" \
     "                      NAME=LOW..HIGH, as T=1..256, what runs may have\n" \
-    "                      any of these numbers\n"                            \
+    "                      any of these numbers; or bounds of what a "        \
+    "tensor\n"                                                                \
+    "                      holds that shapes depend on, NAME or 'NAME[I]'\n"  \
     "  --bind NAME=FILE    the value (.npy or .pb) of an input of an ONNX\n"  \
     "                      file that decides shapes: a constant from then\n"  \
     "                      on; may be repeated\n"                             \

@@ -166,7 +166,9 @@ bool ref_transpose(RefCall *call)
     ref_row_major_strides(x, strides);
     w.rank = x->rank;
     for (int i = 0; i < x->rank; i++) {
-        int from = perm ? (int)perm[i] : x->rank - 1 - i;
+        int from = x->rank - 1 - i;
+        if (perm && !ref_axis(call, perm[i], x->rank, &from))
+            return false;
         w.dims[i] = x->dims[from];
         w.stride[0][i] = strides[from];
     }

@@ -264,12 +264,22 @@ bool type_is_static(const TensorType *type)
     return true;
 }
 
+/* The smaller of two has a bound when one of them does; what it is can be
+ * told only where both are. */
+static bool is_bounded(Extent extent)
+{
+    const DimExpr *e = extent.expr;
+    if (extent.value < 0)
+        return false;
+    return !e || e->kind == DIM_NAME || (is_bounded(e->a) && is_bounded(e->b));
+}
+
 bool type_is_bounded(const TensorType *type)
 {
     if (type->rank < 0)
         return false;
     for (int i = 0; i < type->rank; i++)
-        if (type->dims[i].value < 0)
+        if (!is_bounded(type->dims[i]))
             return false;
     return true;
 }

@@ -26,12 +26,16 @@ static bool infer_window_function(InferContext *c)
 {
     Extent dims[1];
     DType dtype;
-    int64_t size;
-    if (!infer_output_type(c, &dtype) || !infer_number(c, 0, "size", &size))
+    if (!infer_output_type(c, &dtype))
         return false;
-    if (size < 0 || size > INT32_MAX)
-        return infer_error(c, "size is %lld", (long long)size);
-    dims[0] = extent_const(size);
+    int64_t count = type_count(infer_input(c, 0));
+    if (dtype_is_float(infer_input(c, 0)->dtype) || (count >= 0 && count != 1))
+        return infer_error(c, "size must be one integer");
+    if (infer_extents(c, 0, "size", 1, dims) < 0)
+        return false;
+    if (extent_is_const(dims[0]) &&
+        (dims[0].value < 0 || dims[0].value > INT32_MAX))
+        return infer_error(c, "size is %lld", (long long)dims[0].value);
     return infer_set_checked(c, 0, dtype, 1, dims);
 }
 
@@ -45,7 +49,14 @@ static void define_cosines(DefineContext *c, double a0, double a1, double a2)
     stage_begin(&b, c->def, c->out[0]);
     Arena *a = b.arena;
     const Expr *angle = expr_cast(a, DT_F64, b.index[0]);
-    angle = expr_mul(a, angle, expr_const(a, DT_F64, two_pi / n));
+    const Expr *step = expr_const(a, DT_F64, two_pi / n);
+    if (c->out[0]->limit[0]) {
+        const Expr *size = buffer_extent(a, c->out[0], 0);
+        size = periodic ? size : expr_add_int(a, size, -1);
+        step = expr_div(a, expr_const(a, DT_F64, two_pi),
+                        expr_cast(a, DT_F64, size));
+    }
+    angle = expr_mul(a, angle, step);
     const Expr *value =
         expr_mul(a, expr_unary(a, EX_COS, angle), expr_const(a, DT_F64, a1));
     value = expr_sub(a, expr_const(a, DT_F64, a0), value);
@@ -453,12 +464,12 @@ static const AttrSpec stft_attrs[] = {{"onesided", ATTR_FLAG, false}, {0}};
                                    .infer = rule,                             \
                                    .define = definition,                      \
                                    .since = first}
-ROW(hann, "HannWindow", 1, 1, 0, window_attrs, infer_window_function,
-    define_hann, 17);
-ROW(hamming, "HammingWindow", 1, 1, 0, window_attrs, infer_window_function,
-    define_hamming, 17);
-ROW(blackman, "BlackmanWindow", 1, 1, 0, window_attrs, infer_window_function,
-    define_blackman, 17);
+ROW(hann, "HannWindow", 1, 1, OP_RUNTIME_EXTENTS, window_attrs,
+    infer_window_function, define_hann, 17);
+ROW(hamming, "HammingWindow", 1, 1, OP_RUNTIME_EXTENTS, window_attrs,
+    infer_window_function, define_hamming, 17);
+ROW(blackman, "BlackmanWindow", 1, 1, OP_RUNTIME_EXTENTS, window_attrs,
+    infer_window_function, define_blackman, 17);
 ROW(mel, "MelWeightMatrix", 5, 5, 0, mel_attrs, infer_mel, define_mel, 17);
 ROW(dft, "DFT", 1, 3, OP_REDUCTION | OP_RUNTIME_EXTENTS, dft_attrs, infer_dft,
     define_dft, 20);

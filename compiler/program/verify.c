@@ -219,6 +219,19 @@ static void note_written(const Program *p, int step, int buffer,
     writer[offset] = step;
 }
 
+/* Both steps are in one loop: what the later one writes, the earlier one reads
+ * in the next iteration. */
+static bool share_loop(const Program *p, int step, int other)
+{
+    for (int i = 0; i < p->regions.count; i++) {
+        const ProgramRegion *r = &p->regions.data[i];
+        if (r->kind == REGION_LOOP && step >= r->first && step < r->end &&
+            other >= r->first && other < r->end)
+            return true;
+    }
+    return false;
+}
+
 /* What is read must have been written, and not again since the buffer had
  * its value. */
 static void check_read(const Program *p, int step, int buffer, int64_t offset,
@@ -226,6 +239,8 @@ static void check_read(const Program *p, int step, int buffer, int64_t offset,
 {
     const ProgramBuffer *b = &p->buffers.data[buffer];
 
+    if (share_loop(p, step, b->ready_step))
+        return;
     if (b->ready_step >= step || writer[offset] < 0 ||
         writer[offset] > b->ready_step)
         die("program step %d reads \"%s\", ready after step %d; its element "

@@ -62,6 +62,18 @@ static const Expr *count_of(Lower *lw, Instance *in, const LoopAxis *axis)
     return limit ? limit : expr_int(lw->arena, axis_extent(in, axis));
 }
 
+static const Expr *value_of(Lower *lw, Instance *in, const LoopAxis *axis);
+
+/* All loops that the axis comes from are open here. */
+static bool is_bound(Instance *in, const LoopAxis *axis)
+{
+    if (axis->use == AXIS_LEAF)
+        return state_of(in, axis)->value != NULL;
+    if (axis->use == AXIS_FUSED)
+        return is_bound(in, axis->fused);
+    return is_bound(in, axis->outer) && is_bound(in, axis->inner);
+}
+
 const Expr *axis_limit(Lower *lw, Instance *in, const LoopAxis *axis)
 {
     Arena *a = lw->arena;
@@ -87,13 +99,13 @@ const Expr *axis_limit(Lower *lw, Instance *in, const LoopAxis *axis)
     if (axis == from->outer)
         return expr_div(a, expr_add_int(a, limit, size - 1),
                         expr_int(a, size));
-    const AxisState *outer = state_of(in, from->outer);
     if (from->even || from->padded)
         return NULL; /* pieces are whole */
-    if (!outer->value)
+    if (!is_bound(in, from->outer))
         return limit;
-    return simplify_index(
-        &lw->ranges, expr_sub(a, limit, expr_mul_int(a, outer->value, size)));
+    const Expr *outer = value_of(lw, in, from->outer);
+    return simplify_index(&lw->ranges,
+                          expr_sub(a, limit, expr_mul_int(a, outer, size)));
 }
 
 /* Full pieces, then one of half, quarter ... their size where it is needed:

@@ -345,7 +345,10 @@ static bool run_once(Agreement *a, Run *run, ReferenceValues *values)
 /* What a build may be off beside what rounding can explain. */
 static double slack(const Array *wanted, int64_t i, double rms)
 {
-    return 4 * unit(wanted->dtype) * (fabs(array_get(wanted, i)) + rms);
+    /* Down to where numbers have fewer digits. */
+    double least = wanted->dtype == DT_F16 ? 6e-5 : 1e-37;
+    return 4 * unit(wanted->dtype) *
+           (fabs(array_get(wanted, i)) + rms + least);
 }
 
 static void widen(Agreement *a, int index, const Array *moved)

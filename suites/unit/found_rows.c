@@ -25,5 +25,40 @@ const FoundRow found_rows[] = {
      "  n: i64[2,n.count<=3] = NonZero n(v)\n"
      "  y: f32[3] = Relu r(x)\n"
      "  output v\n  output n\n  output y\n"},
+    {"a limit within a loop that was fused with another",
+     "  input x: f32[1,16,1<=S<=9,8]\n"
+     "  const w: f32[16,1,1,1] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, "
+     "14, 15, 16}\n"
+     "  h: f16[1,16,S,8] = Cast h(x) {to=10}\n"
+     "  f: f32[1,16,S,8] = Cast f(h) {to=1}\n"
+     "  s: f32[1,16,S,8] = Softmax s(f) {axis=3}\n"
+     "  y: f32[1,16,S,8] = Conv c(f, w) {\"group\"=16}\n"
+     "  output s\n  output y\n"},
+    {"parts of what a loop carries",
+     "  input x: f32[1,2,6,4]\n"
+     "  const m: i64[] = {3}\n"
+     "  const three: f32[] = {3}\n"
+     "  const a: i64[1] = {0}\n  const b: i64[1] = {2}\n"
+     "  const c: i64[1] = {6}\n  const axis: i64[1] = {2}\n"
+     "  l: f32[1,2,6,4] = Loop l(m, _, x, three) {carried=1}\n"
+     "  body {\n"
+     "    graph step\n"
+     "      input i: i64[]\n"
+     "      input go: bool[]\n"
+     "      input x: f32[1,2,6,4]\n"
+     "      input three: f32[]\n"
+     "      y: f32[1,2,6,4] = Tanh t(x)\n"
+     "      s: f32[] = ReduceMax s(x) {keepdims=0}\n"
+     "      next: bool[] = Less n(s, three)\n"
+     "      output next\n"
+     "      output y\n"
+     "  }\n"
+     "  p: f32[1,2,2,4] = Slice p(l, a, b, axis)\n"
+     "  q: f32[1,2,4,4] = Slice q(l, b, c, axis)\n"
+     "  r: f32[1,2,2,4] = Relu r(p)\n"
+     "  n: f32[1,2,4,4] = Neg n(q)\n"
+     "  y: f32[1,2,6,4] = Concat y(n, r) {axis=2}\n"
+     "  g: f32[1,2,1,1] = GlobalLpPool g(q)\n"
+     "  output l\n  output y\n  output g\n"},
     {NULL, NULL},
 };

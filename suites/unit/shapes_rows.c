@@ -387,6 +387,12 @@ const ShapeRow shapes_rows[] = {
      "  t: i64[2] = Mul t(s, z)\n"
      "  a: f32[0,4], b: f32[0,4] = Split p(x, t)\n"
      "  y: f32[0,4] = Concat c(a, b) {axis=0}\n  output y\n"},
+    {"a window as long as it",
+     "  input x: f32[2<=T<=9]\n  const z: i64[] = {0}\n"
+     "  s: i64[1] = Shape s(x)\n  n: i64[] = Squeeze n(s)\n"
+     "  h: f32[T] = HannWindow h(n)\n"
+     "  b: f32[T] = BlackmanWindow b(n) {periodic=0}\n"
+     "  y: f32[T] = Mul y(x, h)\n  output y\n  output b\n"},
     {"the type of another",
      X "  input l: i64[3]\n  y: i64[2,T,4] = CastLike c(x, l)\n"
        "  output y\n"},

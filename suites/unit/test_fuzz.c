@@ -19,15 +19,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { GRAPHS = 60, BYTES = 360 };
 
+/* With floats that add up exactly and others, and named dimensions of 9, 6
+ * and 1. */
 static void found_graphs_agree(void **state)
 {
+    static const uint8_t dims[][MOST_SYMBOLS] = {
+        {8, 8, 8, 8, 8, 8, 8, 8}, {5, 5, 5, 5, 5, 5, 5, 5}, {0}};
     (void)state;
     for (const FoundRow *row = found_rows; row->name; row++)
-        for (int dyadic = 0; dyadic < 2; dyadic++) {
+        for (int k = 0; k < 3; k++) {
             Arena *arena = arena_new();
             Diag *diag = diag_new(arena, row->name);
-            RandomGraph about = {dyadic};
-            Choices choices = {NULL, 0, 0};
+            RandomGraph about = {.dyadic = k & 1};
+            Choices choices = {dims[k], sizeof dims[k], 0};
             Job job;
             Graph *g = graph_parse(
                 arena, diag, ops_builtin(),
@@ -38,7 +42,10 @@ static void found_graphs_agree(void **state)
                 fail_msg("%s: the reference refuses it", row->name);
             if (!job_run_all(&job))
                 fail_msg("%s: is refused", row->name);
+            bool is_open = g->symbols.count > 0;
             arena_free(arena);
+            if (k && !is_open)
+                break;
         }
 }
 

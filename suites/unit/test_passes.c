@@ -962,6 +962,30 @@ static void test_options(void **state)
     arena_free(arena);
 }
 
+/* An extent that has a bound although a name in it has none, as files have
+ * them before --dim: no pass may ask for its number. */
+static void test_unbounded(void **state)
+{
+    Arena *arena = arena_new();
+    (void)state;
+    Graph *g = graph_from_text(
+        arena, "graph g\n  input x: f32[3,N,4]\n"
+               "  const a: i64[1] = {0}\n  const b: i64[1] = {1}\n"
+               "  const axes: i64[1] = {2}\n"
+               "  p: f32[3,min(1,N),4] = Slice p(x, a, b, b)\n"
+               "  u: f32[3,min(1,N),1,4] = Unsqueeze u(p, axes)\n"
+               "  y: f32[3,min(1,N),4] = Squeeze s(u, axes)\n"
+               "  z: f32[3,min(1,N),8] = Concat c(y, p) {axis=2}\n"
+               "  output z\n");
+    PassContext c = {.graph = g,
+                     .target = target_find(arena, g->diag, "x86-64-v3"),
+                     .evaluate = evaluate_node};
+    assert_true(passes_run(&c, &(PassOptions){.opt_level = 2}, NULL, NULL));
+    assert_false(ops_check_lowerable(g));
+    assert_non_null(strstr(g->diag->errors.data[0], "--dim"));
+    arena_free(arena);
+}
+
 /* Squares of squares: as a tree, the result has 2^40 operations. */
 static void test_doubling(void **state)
 {
@@ -1032,6 +1056,7 @@ int main(void)
         cmocka_unit_test(test_fuse),
         cmocka_unit_test(test_reasons),
         cmocka_unit_test(test_options),
+        cmocka_unit_test(test_unbounded),
         cmocka_unit_test(test_doubling),
         cmocka_unit_test(test_linear_time),
     };

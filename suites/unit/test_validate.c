@@ -101,6 +101,22 @@ static void right_passes(void **state)
     assert_true(r.max_excess == 0);
 }
 
+/* The shape stays an input, and is not bound. */
+static void open_passes(void **state)
+{
+    Fixture *f = *state;
+    static const float expected[] = {2, 4, 6, -8};
+    ValidateResult r;
+    write_case(f, expected);
+    f->plan.is_open = true;
+    validate_case(f->arena, f->folder, &f->plan, &r);
+    assert_string_equal(r.reason, "");
+    assert_int_equal(r.status, CASE_OK);
+    assert_string_equal(r.bound, "");
+    assert_string_equal(r.open, "shape");
+    assert_string_equal(r.why_bound, "");
+}
+
 static void wrong_fails(void **state)
 {
     Fixture *f = *state;
@@ -305,6 +321,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(right_passes),
+        TEST(open_passes),
         TEST(wrong_fails),
         TEST(other_shape_fails),
         TEST(sets_bind_anew),
