@@ -54,6 +54,7 @@ static Tensor *condition(Maker *m)
                : NULL;
 }
 
+/* What a body reads from outside; some of it twice, some not at all. */
 static int captured(Maker *m, Tensor **list, int count)
 {
     int most = count + 1 + choose(m->c, MOST_CAPTURED);
@@ -62,6 +63,7 @@ static int captured(Maker *m, Tensor **list, int count)
     return count;
 }
 
+/* Both bodies give the type of the first captured tensor. */
 static bool make_if(Maker *m)
 {
     Tensor *in[1 + MOST_CAPTURED + 1] = {NULL};
@@ -88,6 +90,8 @@ static bool make_if(Maker *m)
     return op_infer(m->g, node);
 }
 
+/* A few iterations, which are unrolled, or many; their number may be data,
+ * and a condition may end them. Slices need a number that is known. */
 static bool make_loop(Maker *m)
 {
     static const int64_t trips[] = {3, 1, 2, 5, 40};
@@ -133,6 +137,7 @@ static bool make_loop(Maker *m)
 
 /* ---- recurrent layers ------------------------------------------------- */
 
+/* Every operand that may be left out sometimes is. */
 static bool make_recurrent(Maker *m)
 {
     static const struct {

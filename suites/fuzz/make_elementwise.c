@@ -157,6 +157,7 @@ static bool in_either_order(Maker *m, const char *op, Tensor *x, Tensor *y)
     return apply(m, op, (Attrs){0}, turn ? y : x, turn ? x : y, NULL) != NULL;
 }
 
+/* Integers wrap around, and agree in that. */
 static bool make_arithmetic(Maker *m)
 {
     static const char *const ops[] = {"Add", "Sub", "Mul", "Max",
@@ -204,6 +205,7 @@ static bool make_division(Maker *m)
     return apply(m, "Mod", attr_int(m, "fmod", fmod), x, y, NULL) != NULL;
 }
 
+/* A square may be of anything; other powers want a positive base. */
 static bool make_power(Maker *m)
 {
     static const double powers[] = {2, 0.5, 1, 3, -1, 0, 1.5};
@@ -239,6 +241,7 @@ static bool make_bitwise(Maker *m)
     return in_either_order(m, ops[choose(m->c, 3)], x, partner(m, x, 2));
 }
 
+/* By less than any width: what is beyond has no value. */
 static bool make_shift(Maker *m)
 {
     Tensor *x = pick(m, UNSIGNED, 0, MAX_RANK), *y = partner(m, x, 1);
@@ -248,6 +251,7 @@ static bool make_shift(Maker *m)
     return apply(m, "BitShift", attrs, x, y, NULL) != NULL;
 }
 
+/* The condition has the shape of either operand. */
 static bool make_where(Maker *m)
 {
     Tensor *x = pick(m, ANY, 0, MAX_RANK), *y = partner(m, x, 0);

@@ -37,6 +37,7 @@ static bool make_gather_elements(Maker *m)
            apply(m, "GatherElements", attr_int(m, "axis", axis), x, at, NULL);
 }
 
+/* One limit has to serve all axes that a row of indices is about. */
 static int64_t smallest(const Tensor *x, int first, int count)
 {
     int64_t n = dim(x, first);
@@ -64,6 +65,8 @@ static bool make_gather_nd(Maker *m)
 
 static const char *const reductions[] = {"add", "mul", "max", "min", NULL};
 
+/* Indices repeat: without a reduction the last update of a place counts, in
+ * the order of the updates. */
 static bool make_scatter(Maker *m)
 {
     Tensor *x = pick(m, ANY, 1, 4);
@@ -99,6 +102,7 @@ static bool make_scatter_nd(Maker *m)
                        weights(m, x->type.dtype, rank, shape, 1, 1));
 }
 
+/* What does not fit behind the position is cut off; only a ring goes on. */
 static bool make_tensor_scatter(Maker *m)
 {
     Tensor *x = pick(m, ANY, 2, 4);
@@ -117,6 +121,7 @@ static bool make_tensor_scatter(Maker *m)
                  weights(m, x->type.dtype, x->type.rank, dims, 0, 1), at);
 }
 
+/* Both results: integers, of which many are equal, show the order of ties. */
 static bool make_topk(Maker *m)
 {
     Tensor *x = pick(m, NUMBERS, 1, 4);
@@ -149,6 +154,7 @@ static bool make_cumsum(Maker *m)
                  scalar(m, DT_I64, choose(m->c, x->type.rank)), NULL) != NULL;
 }
 
+/* Indices outside the depth are allowed and give no 1. */
 static bool make_onehot(Maker *m)
 {
     Tensor *x = pick(m, INDICES, 0, 3);
@@ -159,6 +165,7 @@ static bool make_onehot(Maker *m)
                  vector(m, dtype, 2, 0, 1)) != NULL;
 }
 
+/* The condition must be known: the extent follows from it. */
 static bool make_compress(Maker *m)
 {
     Tensor *x = pick(m, ANY, 1, 4);

@@ -110,6 +110,7 @@ static bool make_conv(Maker *m)
     return epilogue(m, apply(m, "Conv", attrs, x, k, bias)) != NULL;
 }
 
+/* Its weights have the channels of the operand first. */
 static bool make_conv_transpose(Maker *m)
 {
     Tensor *x = image(m);
@@ -132,6 +133,7 @@ static bool make_conv_transpose(Maker *m)
     return epilogue(m, apply(m, "ConvTranspose", attrs, x, k, bias)) != NULL;
 }
 
+/* Windows that lie in the border alone are refused, some of the time. */
 static bool make_pool(Maker *m)
 {
     static const char *const ops[] = {"MaxPool", "AveragePool", "LpPool"};
@@ -154,6 +156,7 @@ static bool make_global_pool(Maker *m)
     return apply1(m, ops[choose(m->c, 3)], image(m)) != NULL;
 }
 
+/* By scales or by sizes, of which only one may be given. */
 static bool make_resize(Maker *m)
 {
     static const char *const modes[] = {"linear", "cubic", "nearest", NULL};
@@ -219,6 +222,7 @@ static bool make_matmul_pair(Maker *m)
            NULL;
 }
 
+/* The third operand is a matrix, a row, a column, a number or left out. */
 static bool make_gemm(Maker *m)
 {
     Tensor *x = pick_float(m, 2, 2);

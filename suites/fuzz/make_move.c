@@ -70,6 +70,7 @@ static bool make_flatten(Maker *m)
                  NULL) != NULL;
 }
 
+/* Axes from either end. */
 static bool make_unsqueeze(Maker *m)
 {
     Tensor *x = pick(m, ANY, 0, 5);
@@ -154,6 +155,7 @@ static bool make_concat(Maker *m)
     return joined(m, axis, list, count) != NULL;
 }
 
+/* Parts of no element are allowed, and the last one may be smaller. */
 static bool make_split(Maker *m)
 {
     Tensor *x = pick(m, ANY, 1, MAX_RANK);
@@ -200,6 +202,7 @@ static bool make_web(Maker *m)
     return joined(m, axis, list, count) != NULL;
 }
 
+/* Negative pads cut off. */
 static bool make_pad(Maker *m)
 {
     static const char *const modes[] = {"reflect", "edge", "wrap", NULL};
@@ -221,6 +224,7 @@ static bool make_pad(Maker *m)
     return apply_list(m, "Pad", attrs, in, 3, 1) != NULL;
 }
 
+/* To a larger rank, too; a 1 in the shape keeps the extent. */
 static bool make_expand(Maker *m)
 {
     Tensor *x = pick(m, ANY, 0, 5);
@@ -237,6 +241,7 @@ static bool make_expand(Maker *m)
                  NULL) != NULL;
 }
 
+/* A 0 makes it empty. */
 static bool make_tile(Maker *m)
 {
     Tensor *x = pick(m, ANY, 1, 4);
@@ -274,6 +279,7 @@ static bool make_reverse(Maker *m)
                                 ints(m, lengths, (int)batch), NULL);
 }
 
+/* Cuts or pads, whichever the extent asks for. */
 static bool make_crop(Maker *m)
 {
     Tensor *x = pick(m, ANY, 1, 4);

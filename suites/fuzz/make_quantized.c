@@ -3,6 +3,7 @@
 
 #include "suites/fuzz/maker.h"
 
+/* Powers of two, with which no product is rounded, and others. */
 static Tensor *scale(Maker *m)
 {
     static const double values[] = {0.25, 0.5, 0.1, 0.03, 1};
@@ -32,6 +33,7 @@ static Tensor *bytes(Maker *m, int lowest, int highest)
              : NULL;
 }
 
+/* One scale for all, or one a channel. */
 static bool make_quantize(Maker *m)
 {
     Tensor *x = cast(m, pick_float(m, 0, 4), DT_F32);
@@ -79,6 +81,7 @@ static bool make_dynamic(Maker *m)
     return x && apply_list(m, "DynamicQuantizeLinear", (Attrs){0}, &x, 1, 3);
 }
 
+/* Around the zero points, so that differences have either sign. */
 static Tensor *byte_weights(Maker *m, DType dtype, int rank,
                             const int64_t *dims)
 {

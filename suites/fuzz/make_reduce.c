@@ -3,6 +3,8 @@
 
 #include "suites/fuzz/maker.h"
 
+/* Over some axes, over all where the list is empty or left out, or over none
+ * where the attribute says so. */
 static bool make_reduce(Maker *m)
 {
     static const struct {
@@ -91,6 +93,7 @@ static bool make_plain_norm(Maker *m)
     return var && apply(m, "Div", (Attrs){0}, d, var, NULL);
 }
 
+/* A large epsilon: rows of equal values must not divide by next to nothing. */
 static bool make_channel_norm(Maker *m)
 {
     Tensor *x = pick_float(m, 3, 4);
@@ -134,6 +137,7 @@ static bool make_other_norm(Maker *m)
     return apply(m, "MeanVarianceNormalization", attrs, x, NULL, NULL) != NULL;
 }
 
+/* Labels count from 0: from the end there are none. */
 static bool make_loss(Maker *m)
 {
     static const char *const reductions[] = {"none", "sum", NULL};

@@ -200,6 +200,7 @@ Tensor *new_input(Maker *m, DType dtype, int rank)
     return t;
 }
 
+/* Mostly f32, where it is allowed. */
 static DType first_type(Maker *m, unsigned types)
 {
     static const DType order[] = {DT_F32, DT_I64, DT_U8,  DT_BOOL,
@@ -213,6 +214,7 @@ static DType first_type(Maker *m, unsigned types)
     return DT_F32;
 }
 
+/* Of what came last, so that graphs become deep as well as wide. */
 static Tensor *find(Maker *m, unsigned types, int lowest, int highest)
 {
     Tensor *near[NEAR];

@@ -149,6 +149,7 @@ static int place(const Graph *g, const Node *node)
     return i;
 }
 
+/* Another of the same type, from before the node: no cycle can come of it. */
 static bool swap_operand(Maker *m)
 {
     int index;
@@ -199,6 +200,7 @@ static bool add_reader(Maker *m)
            apply1(m, is_type(t, FLOATS) && flip(m) ? "Neg" : "Identity", t);
 }
 
+/* Results within a chain must then be stored. */
 static bool add_output(Maker *m)
 {
     Node *node = choose_node(m);

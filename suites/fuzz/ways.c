@@ -106,6 +106,7 @@ static Program *build_program(Compiled *c, const Way *way)
     return p;
 }
 
+/* Without the system's linker, which takes longer than everything else. */
 static void *load(Compiled *c, const Way *way, const char *dir)
 {
     if (way->how == IN_C)
