@@ -15,6 +15,7 @@
 #include "base/process.h"
 #include "codegen/codegen.h"
 #include "codegen/facts.h"
+#include "harness/runner.h"
 #include "runtime/artifact.h"
 #include "runtime/runtime.h"
 #include "targets/cpu.h"
@@ -575,22 +576,59 @@ static void link_fault_is_told(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* A model that does more than it should, each in its own way. */
+static void repeats_find_faults(void **state)
+{
+    static const struct {
+        const char *more, *key; /* at the end of the run; what finds it */
+    } rows[] = {
+        {"", NULL},
+        {"y[6] = 1;", "guards_untouched"},
+        {"y[-1] = 1;", "guards_untouched"},
+        {"((float *)run->inputs[0])[0] = 7;", "inputs_untouched"},
+        {"static int calls; y[0] += calls++;", "repeat_identical"},
+        {"y[0] += *(float *)run->arena;", "repeat_identical"},
+    };
+    static const char *const keys[] = {"repeat_identical", "inputs_untouched",
+                                       "guards_untouched"};
+    Fixture *f = *state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char *code = arena_strndup(f->arena, model_code,
+                                   strlen(model_code) - 2); /* "}\n" */
+        build_code(f, arena_printf(f->arena, "%s%s}\n", code, rows[i].more));
+        assert_true(
+            artifact_write_manifest(f->diag, f->program, f->dir, "model.so"));
+        Artifact *a;
+        AssayError fault;
+        assert_int_equal(artifact_load(f->dir, NULL, &a, &fault), ASSAY_OK);
+        Str error = {0};
+        Runner r = {.arena = f->arena,
+                    .artifact = a,
+                    .info = artifact_info(a),
+                    .error = &error};
+        json_t *report = json_object();
+        assert_true(runner_set_inputs(&r, NULL, 0, 1));
+        assert_int_equal(runner_check_repeat(&r, report), !rows[i].key);
+        for (int k = 0; k < 3; k++)
+            if (!rows[i].key)
+                assert_true(json_is_true(json_object_get(report, keys[k])));
+        if (rows[i].key)
+            assert_true(json_is_false(json_object_get(report, rows[i].key)));
+        json_decref(report);
+        artifact_free(a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(loads_and_runs),
-        TEST(describes_itself),
-        TEST(taps_in_row_major),
-        TEST(damage_is_refused),
-        TEST(truncated_code_is_refused),
-        TEST(foreign_is_refused),
-        TEST(other_abi_in_code_is_refused),
-        TEST(bad_manifest_is_refused),
-        TEST(edited_manifest_is_refused),
-        TEST(runs_any_dims),
-        TEST(wrong_dims_are_told),
-        TEST(is_deterministic),
-        TEST(archive_is_deterministic),
+        TEST(repeats_find_faults),     TEST(loads_and_runs),
+        TEST(describes_itself),        TEST(taps_in_row_major),
+        TEST(damage_is_refused),       TEST(truncated_code_is_refused),
+        TEST(foreign_is_refused),      TEST(other_abi_in_code_is_refused),
+        TEST(bad_manifest_is_refused), TEST(edited_manifest_is_refused),
+        TEST(runs_any_dims),           TEST(wrong_dims_are_told),
+        TEST(is_deterministic),        TEST(archive_is_deterministic),
         TEST(link_fault_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
