@@ -110,13 +110,14 @@ bool ref_gemm(RefCall *call)
             return ref_fail(call, "C does not broadcast to the result");
         ref_broadcast_strides(c, w.rank, w.stride[0]);
         for (int64_t i = 0; i < m * n; i++, ref_walk_next(&w))
-            vc[i] = from[w.offset[0]];
+            vc[i] = beta * from[w.offset[0]];
     }
+    /* Without terms the BLAS leaves the third matrix as it is. */
     if (m > 0 && n > 0 && k > 0)
         cblas_dgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans,
                     tb ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)k,
-                    alpha, va, (int)a->dims[1], vb, (int)b->dims[1],
-                    c ? beta : 0, vc, (int)n);
+                    alpha, va, (int)a->dims[1], vb, (int)b->dims[1], 1, vc,
+                    (int)n);
     ref_store_doubles(out, vc);
     return true;
 }

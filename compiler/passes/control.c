@@ -8,31 +8,37 @@
 /* Nodes that a loop may become. */
 enum { MAX_UNROLLED_NODES = 512 };
 
-/* Evaluates what a tensor is computed from, if that is all constant. */
-static bool make_constant(PassContext *c, Tensor *t, int depth)
+/* Evaluates what a tensor is computed from, if that is all constant; `folded`
+ * when some of that was done, if not all. */
+static bool make_constant(PassContext *c, Tensor *t, int depth, bool *folded)
 {
     enum { MAX_DEPTH = 64 };
     Node *node = t->producer;
+    bool inner = false, ok = true;
 
     if (t->value || !node || !c->evaluate || depth > MAX_DEPTH ||
         !node_is_pure(node) || node->bodies.count || t->type.rank < 0)
         return t->value != NULL;
-    for (int i = 0; i < node->inputs.count; i++)
-        if (node->inputs.data[i] &&
-            !make_constant(c, node->inputs.data[i], depth + 1) &&
-            !(node->inputs.data[i]->value))
-            return false;
-    return node_fold(c, node);
+    for (int i = 0; ok && i < node->inputs.count; i++)
+        ok = !node->inputs.data[i] ||
+             make_constant(c, node->inputs.data[i], depth + 1, &inner);
+    *folded |= inner;
+    /* A result that is as large as the data say has a size now. */
+    if (!ok || (inner && !op_infer(c->graph, node)) || !node_fold(c, node))
+        return false;
+    *folded = true;
+    return true;
 }
 
 /* Operand `index` as a constant, or NULL. */
-static const Array *known_operand(PassContext *c, Node *node, int index)
+static const Array *known_operand(PassContext *c, Node *node, int index,
+                                  bool *folded)
 {
     enum { MAX_ELEMENTS = 1 };
     Tensor *t = node_input(node, index);
 
     if (t && !t->value && type_count(&t->type) == MAX_ELEMENTS)
-        make_constant(c, t, 0);
+        make_constant(c, t, 0, folded);
     t = node_input(node, index);
     return t ? t->value : NULL;
 }
@@ -128,12 +134,12 @@ static void expand_loop(Graph *g, Node *node, int64_t trips)
     graph_remove_node(g, node);
 }
 
-bool control_expand(PassContext *c, Node *node)
+bool control_expand(PassContext *c, Node *node, bool *folded)
 {
     Graph *g = c->graph;
 
     if (node->op->traits & OP_BRANCH) {
-        const Array *cond = known_operand(c, node, 0);
+        const Array *cond = known_operand(c, node, 0, folded);
         if (!cond || node->bodies.count != 2 || !fits(node, 0) ||
             !fits(node, 1))
             return false;
@@ -142,8 +148,8 @@ bool control_expand(PassContext *c, Node *node)
     }
     if (!(node->op->traits & OP_LOOP) || node->bodies.count != 1)
         return false;
-    known_operand(c, node, 0);
-    known_operand(c, node, 1);
+    known_operand(c, node, 0, folded);
+    known_operand(c, node, 1, folded);
     const Graph *body = node->bodies.data[0];
     int64_t trips = loop_trips(node);
     int carried = loop_carried(node), results = node->outputs.count - carried;

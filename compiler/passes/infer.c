@@ -50,29 +50,46 @@ static bool is_shape_arithmetic(const Node *node)
     return true;
 }
 
-/* Makes the tensor a constant, and before it what it comes from. */
-static bool fold_chain(PassContext *c, const Tensor *t, int depth)
+static bool has_large_results(const Node *node)
+{
+    for (int i = 0; i < node->outputs.count; i++)
+        if (node->outputs.data[i] &&
+            type_count(&node->outputs.data[i]->type) > MAX_SHAPE_ELEMENTS)
+            return true;
+    return false;
+}
+
+/* Makes the tensor a constant, and before it what it comes from; `folded` when
+ * some of that was done, if not all. */
+static bool fold_chain(PassContext *c, const Tensor *t, int depth,
+                       bool *folded)
 {
     Node *node = t->producer;
+    bool inner = false, ok = true;
 
     if (t->value)
         return true;
     if (!node || depth > MAX_CHAIN || !node_is_pure(node) ||
-        !has_small_results(node))
+        has_large_results(node))
         return false;
-    for (int i = 0; i < node->inputs.count; i++)
-        if (node->inputs.data[i] &&
-            !fold_chain(c, node->inputs.data[i], depth + 1))
-            return false;
-    return node_fold(c, node);
+    for (int i = 0; ok && i < node->inputs.count; i++)
+        ok = !node->inputs.data[i] ||
+             fold_chain(c, node->inputs.data[i], depth + 1, &inner);
+    *folded |= inner;
+    /* A result that is as large as the data say has a size now. */
+    if (!ok || (inner && !op_infer(c->graph, node)) ||
+        !has_small_results(node) || !node_fold(c, node))
+        return false;
+    *folded = true;
+    return true;
 }
 
 /* Folds what the node's type rule asked for; false when there is nothing. */
-static bool fold_wanted(PassContext *c, const Node *node)
+static bool fold_wanted(PassContext *c, const Node *node, bool *folded)
 {
     for (int i = 0; c->evaluate && i < node->inputs.count; i++) {
         Tensor *t = node->inputs.data[i];
-        if (!t || !t->is_wanted || t->value || !fold_chain(c, t, 0))
+        if (!t || !t->is_wanted || t->value || !fold_chain(c, t, 0, folded))
             continue;
         t->is_wanted = false;
         return true;
@@ -81,17 +98,17 @@ static bool fold_wanted(PassContext *c, const Node *node)
 }
 
 /* The type rule, with the values that it asks for as far as they can be
- * had; then its complaints were premature. */
-static bool infer_node(PassContext *c, Node *node, bool *changed)
+ * had; then its complaints were premature. `folded` where there were some:
+ * other nodes that read them may have been typed without. */
+static bool infer_node(PassContext *c, Node *node, bool *folded)
 {
     Graph *g = c->graph;
     int errors = g->diag->errors.count;
 
     while (!op_infer(g, node)) {
-        if (!fold_wanted(c, node) && !ops_bound_operands(g, node))
+        if (!fold_wanted(c, node, folded) && !ops_bound_operands(g, node))
             return false;
         g->diag->errors.count = errors;
-        *changed = true;
     }
     return true;
 }
@@ -171,19 +188,20 @@ static bool fold_symbols(Graph *g, Node *node)
 void pass_infer(PassContext *c)
 {
     Graph *g = c->graph;
-    bool changed = false;
+    bool changed = false, wanted = false;
+    int errors = g->diag->errors.count;
 
     for (int i = 0; i < g->nodes.count; i++) {
         Node *node = g->nodes.data[i];
         if (has_unknown_input(node))
             continue;
-        if (node->bodies.count && control_expand(c, node)) {
+        if (node->bodies.count && control_expand(c, node, &wanted)) {
             i--; /* what took its place comes next */
             changed = true;
             continue;
         }
         if ((node->bodies.count && !infer_bodies(c, node)) ||
-            !infer_node(c, node, &changed))
+            !infer_node(c, node, &wanted))
             continue;
         /* The shape of a tensor, whatever its elements are; and strings,
          * which are gone from here on. */
@@ -198,6 +216,8 @@ void pass_infer(PassContext *c)
             continue;
         changed |= node_fold(c, node);
     }
-    if (changed)
+    if (changed || wanted)
         graph_sweep(g);
+    if (wanted && g->diag->errors.count == errors)
+        pass_infer(c);
 }

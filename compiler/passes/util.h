@@ -74,8 +74,9 @@ bool node_fold(PassContext *c, Node *node);
 /* Control flow that is known when compiling: a branch whose condition is a
  * constant takes the place of its node, and so do the iterations of a loop
  * that are few. The new nodes come right before where the node was, untyped.
- * False when the node stays. */
-bool control_expand(PassContext *c, Node *node);
+ * False when the node stays. `folded` when operands, or what they come from,
+ * became constants: what else reads those was typed without. */
+bool control_expand(PassContext *c, Node *node, bool *folded);
 
 /* Removes nodes that no output needs, then constants without users.
  * Linear in the size of the graph. */

@@ -179,6 +179,21 @@ static double amplification(const Array *x, const Array *y)
     return most;
 }
 
+/* Nearly cancel where they are close to 0: what is left is as exact as the
+ * operand is. */
+static const char *const nearly_zero[] = {
+    "Gelu", "LogSoftmax", "ReduceLogSumExp", "SoftmaxCrossEntropyLoss", NULL};
+
+/* Whether two floats are equal, or one is 0, which no bound tells. */
+static bool asks_for_equality(const RefCall *call)
+{
+    static const char *const rows[] = {"Equal", "NonZero", "Unique", NULL};
+    const Array *x = call->in_count ? call->in[0] : NULL;
+    return x && dtype_is_float(x->dtype) &&
+           (is_in(rows, call->op) ||
+            (!strcmp(call->op, "Cast") && call->out[0]->dtype == DT_BOOL));
+}
+
 /* ---- one run ---------------------------------------------------------- */
 
 typedef struct Run {
@@ -267,6 +282,19 @@ static void note_large(Run *run, const Array *array)
     }
 }
 
+/* What even a zero among the results moves by. */
+static double floor_of(const RefCall *call, int output, bool is_move)
+{
+    const Array *out = call->out[output];
+    if (is_move)
+        return 0;
+    if (!output && is_in(centred, call->op))
+        return amplification(call->in[0], out);
+    if (is_in(nearly_zero, call->op))
+        return 0.3 * largest(call->in[0]);
+    return 0.1 * largest(out);
+}
+
 static bool eval(void *user, RefCall *call)
 {
     Run *run = user;
@@ -295,6 +323,7 @@ static bool eval(void *user, RefCall *call)
         return false;
     }
     memcpy(call->out, inner.out, sizeof call->out);
+    run->is_large |= !all_exact && asks_for_equality(call);
     bool is_move = is_in(moves, call->op);
     for (int i = 0; i < call->out_count; i++) {
         Array *out = call->out[i];
@@ -305,10 +334,7 @@ static bool eval(void *user, RefCall *call)
                           (is_in(sums, call->op) && sum_is_exact(call))))
             vec_push(run->arena, &run->exact, out);
         else if (run->number && is_float)
-            move(run, out, 32 + (uint64_t)i,
-                 is_move                          ? 0
-                 : i || !is_in(centred, call->op) ? 0.1 * largest(out)
-                                                  : amplification(in[0], out));
+            move(run, out, 32 + (uint64_t)i, floor_of(call, i, is_move));
         if (!run->number && is_float)
             note_large(run, out);
     }

@@ -381,7 +381,8 @@ static Tensor *stand_in(Maker *m, const Tensor *like)
     return t;
 }
 
-static bool graft_node(Maker *m, const Node *from, Tensor **copies)
+static bool graft_node(Maker *m, const Node *from, const char *as,
+                       Tensor **copies)
 {
     Arena *arena = m->g->arena;
     Tensor **in = ARENA_ARRAY(arena, Tensor *, from->inputs.count + 1);
@@ -393,8 +394,8 @@ static bool graft_node(Maker *m, const Node *from, Tensor **copies)
     }
     const char *domain = op_domain(from->op), *name = op_name(from->op);
     Node *to = graph_add_node(
-        m->g, *domain ? arena_printf(arena, "%s::%s", domain, name) : name,
-        fresh(m, "n"), in, from->inputs.count, from->outputs.count);
+        m->g, *domain ? arena_printf(arena, "%s::%s", domain, name) : name, as,
+        in, from->inputs.count, from->outputs.count);
     if (!to)
         return false;
     for (int k = 0; k < from->attrs.list.count; k++)
@@ -421,7 +422,7 @@ bool maker_graft(Maker *m, const Graph *from)
             return false;
     }
     for (int i = 0; i < from->nodes.count; i++)
-        if (!graft_node(m, from->nodes.data[i], copies))
+        if (!graft_node(m, from->nodes.data[i], fresh(m, "n"), copies))
             return false;
     return true;
 }
@@ -434,9 +435,12 @@ bool random_graph_copy(Graph *to, const Graph *from)
         const Tensor *t = from->inputs.data[i];
         copies[t->id] = graph_add_input(to, t->name, t->type);
     }
-    for (int i = 0; i < from->nodes.count; i++)
-        if (!graft_node(&m, from->nodes.data[i], copies))
+    /* Under their own names, after which extents are named. */
+    for (int i = 0; i < from->nodes.count; i++) {
+        const Node *node = from->nodes.data[i];
+        if (!graft_node(&m, node, node->name, copies))
             return false;
+    }
     for (int i = 0; i < from->outputs.count; i++)
         graph_mark_output(to, copies[from->outputs.data[i]->id]);
     return true;

@@ -60,5 +60,28 @@ const FoundRow found_rows[] = {
      "  y: f32[1,2,6,4] = Concat y(n, r) {axis=2}\n"
      "  g: f32[1,2,1,1] = GlobalLpPool g(q)\n"
      "  output l\n  output y\n  output g\n"},
+    {"a count that is known once a later node asks",
+     "  input x: f32[4,6]\n"
+     "  const w: f32[6] = {1, 0, 1, 2, 2, 0}\n"
+     "  const few: i64[] = {7}\n"
+     "  q: f32[6] = Floor q(w)\n"
+     "  u: f32[u.count<=6], f: i64[u.count<=6] = Unique u(q)\n"
+     "  n: f32[u.count<=6] = Neg n(u)\n"
+     "  m: i64[] = ReduceMax m(f) {keepdims=0}\n"
+     "  p: bool[] = Less p(m, few)\n"
+     "  y: f32[4,6] = If if(p, x)\n"
+     "  body {\n"
+     "    graph then\n"
+     "      input x: f32[4,6]\n"
+     "      y: f32[4,6] = Abs t(x)\n"
+     "      output y\n"
+     "  }\n"
+     "  body {\n"
+     "    graph else\n"
+     "      input x: f32[4,6]\n"
+     "      y: f32[4,6] = Neg n(x)\n"
+     "      output y\n"
+     "  }\n"
+     "  output q\n  output u\n  output n\n"},
     {NULL, NULL},
 };

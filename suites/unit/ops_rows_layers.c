@@ -77,6 +77,8 @@ const OpRow ops_rows_layers[] = {
     {"Gemm", "f32[3,2] f32[4,3] f32[4]", "transA=1,transB=1", "f32[2,4]"},
     {"Gemm", "f32[1,2]={1,2} f32[2,2]={1,2,3,4} f32[]={10}",
      "alpha=0.5,beta=2.0", "f32[1,2]={23.5,25}"},
+    {"Gemm", "f32[1,0]={} f32[0,2]={} f32[2]={1,-3}", "beta=2.0",
+     "f32[1,2]={2,-6}"},
     {"Gemm", "f32[2,2] f32[2,2] f32[3,1,2]", "", "!its rank must be 0 to 2"},
     {"Gemm", "f32[1,2] f32[2,2] f32[2,2]", "", "!does not broadcast"},
     /* normalization */
