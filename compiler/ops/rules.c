@@ -256,6 +256,14 @@ bool infer_broadcast_dim(InferContext *c, Extent *to, Extent from)
     return true;
 }
 
+Extent extents_product(Arena *arena, const Extent *dims, int count)
+{
+    Extent all = extent_const(1);
+    for (int i = 0; i < count; i++)
+        all = extent_mul(arena, all, dims[i]);
+    return all;
+}
+
 /* Aligned at the last axis; missing axes count as 1. */
 bool infer_broadcast(InferContext *c, int first, int last, int *rank,
                      Extent *dims)

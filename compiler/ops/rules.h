@@ -19,6 +19,8 @@ extern const Op *const ops_reduce[];
 extern const Op *const ops_softmax[];
 extern const Op *const ops_shape[];
 extern const Op *const ops_movement[];
+extern const Op *const ops_pad[];
+extern const Op *const ops_fill[];
 extern const Op *const ops_index[];
 extern const Op *const ops_resize[];
 extern const Op *const ops_cast[];
@@ -93,6 +95,8 @@ Extent infer_counted(InferContext *c, int64_t most);
 /* Two extents that must be equal; a name without bounds is checked when it is
  * bound. False (without a message) when they are not, or may not be. */
 bool extents_agree(Extent a, Extent b);
+/* Elements of a shape. */
+Extent extents_product(Arena *arena, const Extent *dims, int count);
 /* What the node's small integer results hold, after its type rule. */
 void infer_symbols(Graph *g, Node *node);
 /* Sets output `index`, if the node has it. */

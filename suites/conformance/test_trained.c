@@ -17,7 +17,7 @@
 #include "base/process.h"
 #include "harness/npy.h"
 
-enum { IMAGES = 1000, SIDE = 32, PIXELS = SIDE * SIDE };
+enum { IMAGES = 1000, SIDE = 32, PIXELS = SIDE * SIDE, WORDS = 500 };
 enum { RUN_TIMEOUT = 600 }; /* seconds */
 
 typedef struct Fixture {
@@ -83,63 +83,81 @@ static void need(bool there, Fixture *f)
     }
 }
 
-/* CIFAR-10 pixels, N H W C, to f32 N C H W: (v / scale - mean) / std. */
-static const char *write_images(Fixture *f, double scale, const double *mean,
-                                const double *std)
+/* What a model is fed with: (v / scale - mean) / std of each stored value. */
+typedef struct Feed {
+    DType dtype; /* f32; i8: the value less `zero` as it is stored */
+    double scale, mean[3], std[3];
+    int zero;
+} Feed;
+
+static void store(const Feed *feed, Array *to, int64_t at, int channel, int v)
+{
+    if (feed->dtype == DT_I8)
+        array_set_int(to, at, v - feed->zero);
+    else
+        array_set(to, at,
+                  (v / feed->scale - feed->mean[channel]) /
+                      feed->std[channel]);
+}
+
+static const char *write_array(Fixture *f, const char *name,
+                               const Array *array)
+{
+    const char *path = arena_printf(f->arena, "%s/%s.npy", f->dir, name);
+    Str error = {0};
+    assert_true(npy_write(path, array, &error));
+    return path;
+}
+
+/* CIFAR-10's pixels lie as N H W C. */
+static const char *write_images(Fixture *f, const Feed *feed)
 {
     unsigned char *bytes =
         read_bytes(f, "cifar10_test1000.X.u8", (size_t)IMAGES * PIXELS * 3);
     need(bytes != NULL, f);
     int64_t dims[] = {IMAGES, 3, SIDE, SIDE};
-    Array *images = array_new(f->arena, DT_F32, 4, dims);
-    float *out = images->data;
+    Array *images = array_new(f->arena, feed->dtype, 4, dims);
+    int64_t at = 0;
     for (int n = 0; n < IMAGES; n++)
         for (int c = 0; c < 3; c++)
             for (int p = 0; p < PIXELS; p++)
-                *out++ = (float)((bytes[(n * PIXELS + p) * 3 + c] / scale -
-                                  mean[c]) /
-                                 std[c]);
-    const char *path = arena_printf(f->arena, "%s/images.npy", f->dir);
-    Str error = {0};
-    assert_true(npy_write(path, images, &error));
-    return path;
+                store(feed, images, at++, c, bytes[(n * PIXELS + p) * 3 + c]);
+    return write_array(f, "images", images);
 }
 
-static const char *write_labels(Fixture *f)
+/* Spectra of spoken words. */
+static const char *write_words(Fixture *f, const Feed *feed)
 {
-    unsigned char *bytes = read_bytes(f, "cifar10_test1000.Y.u8", IMAGES);
+    int64_t dims[] = {WORDS, 1, 49, 10};
+    unsigned char *bytes =
+        read_bytes(f, "kws500.X.i8", (size_t)WORDS * 49 * 10);
     need(bytes != NULL, f);
-    int64_t dims[] = {IMAGES};
-    Array *labels = array_new(f->arena, DT_I64, 1, dims);
-    for (int i = 0; i < IMAGES; i++)
+    Array *words = array_new(f->arena, feed->dtype, 4, dims);
+    for (int64_t i = 0; i < array_count(words); i++)
+        store(feed, words, i, 0, (signed char)bytes[i]);
+    return write_array(f, "words", words);
+}
+
+static const char *write_labels(Fixture *f, const char *name, int64_t count)
+{
+    unsigned char *bytes = read_bytes(f, name, (size_t)count);
+    need(bytes != NULL, f);
+    Array *labels = array_new(f->arena, DT_I64, 1, &count);
+    for (int i = 0; i < count; i++)
         array_set_int(labels, i, bytes[i]);
-    const char *path = arena_printf(f->arena, "%s/labels.npy", f->dir);
-    Str error = {0};
-    assert_true(npy_write(path, labels, &error));
-    return path;
+    return write_array(f, "labels", labels);
 }
 
 /* Every mode's top-1, in percent, within 0.3 points. */
 static void check_accuracy(Fixture *f, const char *model, bool has_batch,
-                           double scale, const double *mean, const double *std,
+                           const char *images, const char *labels,
                            double expected)
 {
-    const char *images = write_images(f, scale, mean, std);
-    const char *argv[] = {f->assay,
-                          "run",
-                          model_path(f, model),
-                          "--quick",
-                          "--format",
-                          "json",
-                          "--images",
-                          images,
-                          "--labels",
-                          write_labels(f),
-                          "--results",
-                          f->dir,
-                          NULL,
-                          NULL,
-                          NULL};
+    const char *argv[] = {f->assay,   "run",       model_path(f, model),
+                          "--quick",  "--format",  "json",
+                          "--images", images,      "--labels",
+                          labels,     "--results", f->dir,
+                          NULL,       NULL,        NULL};
     if (has_batch) {
         argv[12] = "--dim";
         argv[13] = "N=1";
@@ -165,18 +183,52 @@ static void check_accuracy(Fixture *f, const char *model, bool has_batch,
     json_decref(root);
 }
 
+static void check_images(void **state, const char *model, bool has_batch,
+                         const Feed *feed, double expected)
+{
+    Fixture *f = *state;
+    const char *images = write_images(f, feed);
+    check_accuracy(f, model, has_batch, images,
+                   write_labels(f, "cifar10_test1000.Y.u8", IMAGES), expected);
+}
+
+static void check_words(void **state, const char *model, const Feed *feed)
+{
+    Fixture *f = *state;
+    const char *words = write_words(f, feed);
+    check_accuracy(f, model, false, words,
+                   write_labels(f, "kws500.Y.u8", WORDS), 90.6);
+}
+
 static void resnet20(void **state)
 {
-    static const double mean[] = {0.485, 0.456, 0.406};
-    static const double std[] = {0.229, 0.224, 0.225};
-    check_accuracy(*state, "resnet20_cifar10", true, 255, mean, std, 91.5);
+    static const Feed feed = {
+        DT_F32, 255, {0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}, 0};
+    check_images(state, "resnet20_cifar10", true, &feed, 91.5);
 }
 
 static void resnet8(void **state)
 {
-    static const double mean[] = {0, 0, 0}, std[] = {1, 1, 1};
-    check_accuracy(*state, "resnet8_mlperftiny_fp32", false, 1, mean, std,
-                   88.1);
+    static const Feed feed = {DT_F32, 1, {0}, {1, 1, 1}, 0};
+    check_images(state, "resnet8_mlperftiny_fp32", false, &feed, 88.1);
+}
+
+static void resnet8_int8(void **state)
+{
+    static const Feed feed = {.dtype = DT_I8, .zero = 128};
+    check_images(state, "resnet8_mlperftiny_int8qdq", false, &feed, 87.7);
+}
+
+static void words(void **state)
+{
+    static const Feed feed = {DT_F32, 1, {83}, {1 / 0.5847029089927673}, 0};
+    check_words(state, "dscnn_kws_fp32", &feed);
+}
+
+static void words_int8(void **state)
+{
+    static const Feed feed = {.dtype = DT_I8};
+    check_words(state, "dscnn_kws_int8qdq", &feed);
 }
 
 /* On inputs like the pixels that the models are made for: elsewhere, plain
@@ -201,6 +253,12 @@ static void check_agreement(Fixture *f, const char *model)
 static void mobilenetv2(void **state)
 {
     check_agreement(*state, "mobilenetv2_imagenet_fp32deq");
+}
+
+/* Quantized: the same bits as the reference, in every mode. */
+static void mobilenetv2_uint8(void **state)
+{
+    check_agreement(*state, "mobilenetv2_imagenet_uint8qdq");
 }
 
 static void yolox(void **state)
@@ -397,8 +455,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(resnet_fashion), TEST(mobilenet_fashion), TEST(vit_fashion),
         TEST(yolo_fashion),   TEST(wrong_weights),     TEST(resnet20),
-        TEST(resnet8),        TEST(mobilenetv2),       TEST(yolox),
-        TEST(stories260k),
+        TEST(resnet8),        TEST(resnet8_int8),      TEST(words),
+        TEST(words_int8),     TEST(mobilenetv2),       TEST(mobilenetv2_uint8),
+        TEST(yolox),          TEST(stories260k),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
