@@ -103,6 +103,7 @@ typedef struct Validate {
     Vec(const char *) words;
     Vec(CaseRow) rows;
     long every, jobs, timeout;
+    int passed_over; /* entries of the folder that are no case */
     Format format;
     bool verbose;
     double seconds;
@@ -127,8 +128,10 @@ static void add_case(Validate *v, const char *prefix, const char *folder,
                      const char *name, int *seen)
 {
     const char *path = arena_printf(v->arena, "%s/%s", folder, name);
-    if (access(arena_printf(v->arena, "%s/model.onnx", path), R_OK))
+    if (access(arena_printf(v->arena, "%s/model.onnx", path), R_OK)) {
+        v->passed_over++;
         return;
+    }
     const char *full = arena_printf(v->arena, "%s%s", prefix, name);
     if (!is_chosen(v, full) || (*seen)++ % v->every)
         return;
@@ -187,7 +190,9 @@ static void add_missing(Validate *v, const NameList *list)
                                   .status = CASE_REFUSED,
                                   .reason = arena_printf(
                                       v->arena, "it is not in %s", v->folder),
-                                  .bound = ""}};
+                                  .bound = "",
+                                  .open = "",
+                                  .why_bound = ""}};
         vec_push(v->arena, &v->rows, row);
     }
 }
@@ -365,6 +370,11 @@ static int validate(Validate *v)
     }
     if (!list_cases(v))
         return EXIT_BAD_INPUT;
+    if (v->passed_over)
+        fprintf(stderr,
+                "%d without a model.onnx that can be read %s passed "
+                "over\n",
+                v->passed_over, v->passed_over == 1 ? "is" : "are");
     add_missing(v, &v->must);
     add_missing(v, &v->only);
     if (!v->rows.count)

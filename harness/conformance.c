@@ -224,9 +224,12 @@ void conformance_print_json(FILE *file, const CaseRow *rows, int count,
     json_decref(root);
 }
 
-/* Control characters are no XML at all. */
+/* Control characters are no XML at all, nor is what is not UTF-8. */
 static void print_escaped(FILE *file, const char *text)
 {
+    json_t *valid = json_string(text);
+    bool is_text = valid != NULL;
+    json_decref(valid);
     for (const char *c = text; *c; c++)
         if (*c == '<')
             fputs("&lt;", file);
@@ -236,6 +239,8 @@ static void print_escaped(FILE *file, const char *text)
             fputs("&amp;", file);
         else if (*c == '"')
             fputs("&quot;", file);
+        else if (!is_text && (unsigned char)*c >= 0x80)
+            fputc('?', file);
         else
             fputc(iscntrl((unsigned char)*c) ? ' ' : *c, file);
 }

@@ -108,10 +108,10 @@ static bool add_dim(CompileOptions *o, const char *text)
         ok = end != high && !errno && upper >= value;
     }
     if (!ok || *end || value < (upper ? 0 : 1) ||
-        (upper ? upper : value) > 1L << 40) {
+        (upper ? upper : value) >= 1L << 40) {
         bad_input("--dim %s: the value is a number from 1 to %ld, or a range "
-                  "of them, as 1..256",
-                  text, 1L << 40);
+                  "from 0 on, as 1..256",
+                  text, (1L << 40) - 1);
         return false;
     }
     /* Options live as long as the process. */

@@ -20,12 +20,22 @@ Diag *diag_new(Arena *arena, const char *file)
     return diag;
 }
 
+/* A message quotes names of files and models, which must not steer a
+ * terminal. */
+static const char *message(Arena *arena, const char *format, va_list args)
+{
+    char *text = arena_vprintf(arena, format, args);
+    for (char *c = text; *c; c++)
+        if (((unsigned char)*c < 0x20 && *c != '\n') || *c == 0x7f)
+            *c = '?';
+    return text;
+}
+
 bool diag_error(Diag *diag, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    vec_push(diag->arena, &diag->errors,
-             arena_vprintf(diag->arena, format, args));
+    vec_push(diag->arena, &diag->errors, message(diag->arena, format, args));
     va_end(args);
     return false;
 }
@@ -34,8 +44,7 @@ void diag_warn(Diag *diag, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    vec_push(diag->arena, &diag->warnings,
-             arena_vprintf(diag->arena, format, args));
+    vec_push(diag->arena, &diag->warnings, message(diag->arena, format, args));
     va_end(args);
 }
 

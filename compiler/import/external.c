@@ -136,7 +136,7 @@ bool external_read(Arena *arena, Diag *diag, const Onnx__TensorProto *proto,
                           "tensor %s: external data of %llu bytes for a "
                           "shape of %zu bytes",
                           name, (unsigned long long)length, bytes);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0 || fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
         if (fd >= 0)
             close(fd);

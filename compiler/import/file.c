@@ -8,12 +8,14 @@
 
 #include "import/reader.h"
 
-/* Mapped rather than read: the weights of a large model are then only copied
+/* A pipe would have to be waited for, hence O_NONBLOCK.
+ *
+ * Mapped rather than read: the weights of a large model are then only copied
  * once, by protobuf. */
 bool file_open(Diag *diag, const char *path, FileData *file)
 {
     struct stat info;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     *file = (FileData){0};
     if (fd < 0)
         return diag_error(diag, "cannot open %s: %s", path, strerror(errno));
@@ -45,7 +47,7 @@ void file_close(FileData *file)
 
 /* Deeper than any real model: messages nest once for each graph inside a
  * graph and a few times in types. */
-enum { MAX_NESTING = 64 };
+enum { MAX_NESTING = 256 };
 
 /* Moves *at past a variable-length integer. */
 static bool read_varint(const uint8_t **at, const uint8_t *end,

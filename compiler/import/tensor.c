@@ -155,6 +155,13 @@ static bool from_typed(Arena *arena, Diag *diag,
             break;
         default:
             array_set_int(array, i, proto->int32_data[i]);
+            if (dtype != DT_BOOL &&
+                array_get_int(array, i) != proto->int32_data[i])
+                return diag_error(diag,
+                                  "tensor %s: element %lld is %d, which is "
+                                  "no %s",
+                                  name, (long long)i, proto->int32_data[i],
+                                  dtype_name(dtype));
         }
     }
     return true;

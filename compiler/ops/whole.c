@@ -460,7 +460,9 @@ bool canonical_quantize(Graph *g, Node *node)
 {
     Stored y;
     Whole w = {.g = g, .at = node};
+    int64_t precision = attrs_int(&node->attrs, "precision", 0);
     if (!read_params(node, &y) || y.x->type.dtype != DT_F32 ||
+        (precision && dtype_of_onnx(precision) != DT_F32) ||
         !read_result(&w, y.scale, y.zero) || !find_layer(&w))
         return false;
     return is_op(w.layer, "Add") ? rewrite_sum(&w) : rewrite_literal(&w);

@@ -791,6 +791,10 @@ static void test_unsupported(void **state)
     add_node(b, "GRUScan", "x", "z")->domain = "assay";
     assert_null(import_with(b, NULL, 0));
     assert_true(has_error(b->diag, "GRUScan (domain assay"));
+    /* Names must not steer a terminal. */
+    add_node(b, "Red\x1b[31m", "x", "v");
+    assert_null(import_with(b, NULL, 0));
+    assert_true(has_error(b->diag, "Red?[31m (domain"));
 }
 
 static void test_faults(void **state)
@@ -967,6 +971,36 @@ static void test_external(void **state)
     write_file(path, values, 8); /* now too short */
     assert_null(import_with(b, NULL, 0));
     assert_true(has_error(b->diag, "bytes 4 to 12 of weights.bin"));
+    remove(path);
+}
+
+/* Narrow integers are stored as 32 bits, which may hold what they cannot. */
+static void test_narrow_range(void **state)
+{
+    Builder *b = *state;
+    int64_t count = 2;
+    int32_t values[] = {7, 300};
+    Onnx__TensorProto *tensor = add_tensor(
+        b, "k", ONNX__TENSOR_PROTO__DATA_TYPE__UINT8, 1, &count, NULL, 0);
+    tensor->n_int32_data = 2;
+    tensor->int32_data = values;
+    add_node(b, "Identity", "k", "y");
+    add_output(b, "y");
+    assert_null(import_with(b, NULL, 0));
+    assert_true(has_error(b->diag, "tensor k: element 1 is 300, which is no "
+                                   "u8"));
+}
+
+/* Nobody may ever write to it. */
+static void test_external_pipe(void **state)
+{
+    Builder *b = *state;
+    char path[128];
+    add_external(b, "pipe");
+    snprintf(path, sizeof path, "%s/pipe", b->folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_null(import_with(b, NULL, 0));
+    assert_true(has_error(b->diag, "tensor k: cannot open its data pipe"));
     remove(path);
 }
 
@@ -1323,6 +1357,8 @@ int main(void)
         TEST(test_nesting),
         TEST(test_external),
         TEST(test_external_outside),
+        TEST(test_external_pipe),
+        TEST(test_narrow_range),
         TEST(test_read_tensor),
         TEST(test_bad_files),
         TEST(test_cases),

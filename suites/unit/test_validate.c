@@ -315,6 +315,27 @@ static void names(void **state)
     str_free(&error);
 }
 
+/* Names in any encoding, and reasons with what XML has no place for. */
+static void junit_is_xml(void **state)
+{
+    Fixture *f = *state;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    (void)f;
+    CaseRow row = {.name = "bad\xff<a>",
+                   .folder = "x",
+                   .result = {.op = "Relu",
+                              .status = CASE_REFUSED,
+                              .reason = "\x1b[31m & so on",
+                              .bound = ""}};
+    conformance_print_junit(file, &row, 1, 1);
+    assert_int_equal(fclose(file), 0);
+    assert_non_null(strstr(text, "name=\"bad?&lt;a&gt;\""));
+    assert_non_null(strstr(text, "> [31m &amp; so on</failure>"));
+    free(text);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -330,6 +351,7 @@ int main(void)
         TEST(no_model_is_refused),
         TEST(lists),
         TEST(names),
+        TEST(junit_is_xml),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -195,6 +195,19 @@ static const Case cases[] = {
      1,
      2,
      {14, 8}},
+    /* A division of its own type. */
+    {"precision",
+     HEAD "  input xs: u8[2]\n"
+          "  const ws: u8[2] = {6, 5}\n"
+          "  x: f32[2] = DequantizeLinear dx(xs, half, z10)\n"
+          "  w: f32[2] = DequantizeLinear dw(ws, half, z1)\n"
+          "  s: f32[2] = Mul mul(x, w)\n"
+          "  y: u8[2] = QuantizeLinear q(s, one, z10) {precision=10}\n"
+          "  output y\n",
+     {13, 8},
+     0,
+     2,
+     {14, 8}},
     /* Terms of which few digits would be left. */
     {"sum of large factors",
      HEAD "  const large: f32[] = {1000}\n"
