@@ -305,7 +305,7 @@ static void test_tensors(void **state)
 {
     Builder *b = *state;
     const int64_t two[] = {2}, many[] = {4096};
-    int32_t small[] = {-7, 200}, flags[] = {0, 3}, half[] = {0x3c00, 0xc000};
+    int32_t small[] = {-7, 100}, flags[] = {0, 3}, half[] = {0x3c00, 0xc000};
     double doubles[] = {0.1, -2};
     int64_t longs[] = {INT64_MIN, 5};
     uint64_t wide[] = {UINT32_MAX, 1};
