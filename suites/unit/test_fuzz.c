@@ -17,7 +17,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { GRAPHS = 60, BYTES = 360 };
+enum { GRAPHS = 40, BYTES = 360 };
 
 /* With floats that add up exactly and others, and named dimensions of 9, 6
  * and 1. */
