@@ -166,6 +166,9 @@ static bool infer_open_range(InferContext *c)
     static const char *const names[] = {"start", "limit", "delta"};
     Arena *arena = c->graph->arena;
     Extent value[3];
+    /* No bounds would help. */
+    if (!infer_constant(c, 2, names[2]))
+        return false;
     for (int i = 0; i < 3; i++)
         if (infer_extents(c, i, names[i], 1, &value[i]) != 1 ||
             !infer_same_dtype(c, 0, i))
