@@ -10,39 +10,52 @@
 
 /* ---- the list --------------------------------------------------------- */
 
-bool expected_read(Arena *arena, const char *path, ExpectedList *list,
-                   Str *error)
+/* Calls `take` with each line of the file that is no comment; a line that it
+ * does not take is an error, which says `form`. */
+static bool read_lines(const char *path, const char *form,
+                       bool (*take)(void *list, char *line), void *list,
+                       Str *error)
 {
     FILE *file = fopen(path, "r");
     if (!file) {
         str_addf(error, "%s: %s\n", path, strerror(errno));
         return false;
     }
-    map_init(&list->reasons, arena);
     char *line = NULL;
     size_t size = 0;
     bool ok = true;
     for (int number = 1; ok && getline(&line, &size, file) >= 0; number++) {
         line[strcspn(line, "\n")] = 0;
-        if (!*line || *line == '#')
-            continue;
-        char *colon = strstr(line, ": ");
-        ok = colon &&
-             !map_get(&list->reasons,
-                      arena_strndup(arena, line, (size_t)(colon - line)));
-        if (!ok) {
-            str_addf(error, "%s:%d: give each name once, as NAME: reason\n",
-                     path, number);
-            break;
-        }
-        map_set(&list->reasons,
-                arena_strndup(arena, line, (size_t)(colon - line)),
-                arena_strdup(arena, colon + 2));
-        list->count++;
+        ok = !*line || *line == '#' || take(list, line);
+        if (!ok)
+            str_addf(error, "%s:%d: %s\n", path, number, form);
     }
     free(line);
     fclose(file);
     return ok;
+}
+
+static bool take_expected(void *user, char *line)
+{
+    ExpectedList *list = user;
+    Arena *arena = list->reasons.arena;
+    char *colon = strstr(line, ": ");
+    if (!colon)
+        return false;
+    char *name = arena_strndup(arena, line, (size_t)(colon - line));
+    if (map_get(&list->reasons, name))
+        return false;
+    map_set(&list->reasons, name, arena_strdup(arena, colon + 2));
+    list->count++;
+    return true;
+}
+
+bool expected_read(Arena *arena, const char *path, ExpectedList *list,
+                   Str *error)
+{
+    map_init(&list->reasons, arena);
+    return read_lines(path, "give each name once, as NAME: reason",
+                      take_expected, list, error);
 }
 
 const char *expected_reason(const ExpectedList *list, const char *name)
@@ -50,34 +63,23 @@ const char *expected_reason(const ExpectedList *list, const char *name)
     return list->count ? map_get(&list->reasons, name) : NULL;
 }
 
+static bool take_name(void *user, char *line)
+{
+    NameList *list = user;
+    Arena *arena = list->set.arena;
+    if (strpbrk(line, " \t:") || map_get(&list->set, line))
+        return false;
+    char *name = arena_strdup(arena, line);
+    map_set(&list->set, name, name);
+    vec_push(arena, &list->names, name);
+    return true;
+}
+
 bool names_read(Arena *arena, const char *path, NameList *list, Str *error)
 {
-    FILE *file = fopen(path, "r");
-    if (!file) {
-        str_addf(error, "%s: %s\n", path, strerror(errno));
-        return false;
-    }
     map_init(&list->set, arena);
-    char *line = NULL;
-    size_t size = 0;
-    bool ok = true;
-    for (int number = 1; ok && getline(&line, &size, file) >= 0; number++) {
-        line[strcspn(line, "\n")] = 0;
-        if (!*line || *line == '#')
-            continue;
-        ok = !strpbrk(line, " \t:") && !map_get(&list->set, line);
-        if (!ok) {
-            str_addf(error, "%s:%d: give the name of one case, once\n", path,
-                     number);
-            break;
-        }
-        char *name = arena_strdup(arena, line);
-        map_set(&list->set, name, name);
-        vec_push(arena, &list->names, name);
-    }
-    free(line);
-    fclose(file);
-    return ok;
+    return read_lines(path, "give the name of one case, once", take_name, list,
+                      error);
 }
 
 bool names_have(const NameList *list, const char *name)

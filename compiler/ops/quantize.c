@@ -172,13 +172,12 @@ static bool infer_quantize(InferContext *c)
     return true;
 }
 
-/* Bounds are applied in floating point, where no value can wrap. */
-static double lowest_stored(DType dtype)
+double lowest_stored(DType dtype)
 {
     return dtype == DT_I8 ? -128 : dtype == DT_I16 ? -32768 : 0;
 }
 
-static double highest_stored(DType dtype)
+double highest_stored(DType dtype)
 {
     return dtype == DT_I8    ? 127
            : dtype == DT_U8  ? 255

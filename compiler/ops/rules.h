@@ -201,6 +201,10 @@ const Expr *expr_sigmoid(Arena *a, const Expr *x);
 DType work_dtype(DType dtype);
 /* Sums `x` over reduction axes; accumulates in double for long sums. */
 DType sum_dtype(DType dtype, int64_t count);
+/* Bounds of a type that quantized values are stored as: floating point, where
+ * no value can wrap. */
+double lowest_stored(DType dtype);
+double highest_stored(DType dtype);
 /* -axis counts from the end. */
 int normal_axis(int64_t axis, int rank);
 

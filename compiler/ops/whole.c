@@ -97,29 +97,12 @@ static bool read_stored(const Tensor *t, Stored *s)
     return read_real(t, s) && is_stored(s->x->type.dtype);
 }
 
-static void stored_range(DType dtype, double *low, double *high)
-{
-    switch (dtype) {
-    case DT_I8:
-        *low = -128, *high = 127;
-        return;
-    case DT_U8:
-        *low = 0, *high = 255;
-        return;
-    case DT_I16:
-        *low = -32768, *high = 32767;
-        return;
-    default:
-        *low = 0, *high = 65535;
-    }
-}
-
 /* The largest |x - zero| that there can be. */
 static double most_of(const Stored *s)
 {
-    double low, high;
-    stored_range(s->x->type.dtype, &low, &high);
-    return fmax(zero_at(s, 0) - low, high - zero_at(s, 0));
+    DType dtype = s->x->type.dtype;
+    return fmax(zero_at(s, 0) - lowest_stored(dtype),
+                highest_stored(dtype) - zero_at(s, 0));
 }
 
 /* ---- what stands between the layer and QuantizeLinear ------------------- */
@@ -443,16 +426,14 @@ static bool rewrite_sum(Whole *w)
 /* Scale and zero point of the result, and its range. */
 static bool read_result(Whole *w, const Array *scale, const Array *zero)
 {
-    double low, high;
     DType dtype = w->at->outputs.data[0]->type.dtype;
     if (array_count(scale) != 1 || !(array_get(scale, 0) > 0) ||
         !is_stored(dtype))
         return false;
-    stored_range(dtype, &low, &high);
     w->scale = array_get(scale, 0);
     w->zero = zero ? array_get(zero, 0) : 0;
-    w->low = (int64_t)low;
-    w->high = (int64_t)high;
+    w->low = (int64_t)lowest_stored(dtype);
+    w->high = (int64_t)highest_stored(dtype);
     return true;
 }
 
