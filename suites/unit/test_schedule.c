@@ -398,7 +398,7 @@ static void check_case(const Case *c, const Target *target, ScheduleMode mode)
 
     Schedule *s = schedule_new(a, diag, def);
     apply_packs(s, c);
-    assert_true(schedule_choose(s, target, mode, NULL));
+    assert_true(schedule_choose(s, target, mode, NULL, NULL));
     Kernel *k = schedule_lower(s, a);
     kernel_verify(k);
     void **tuned = make_data(a, k);
@@ -462,7 +462,7 @@ static void test_templates_fit(void **state)
         Schedule *s = schedule_new(a, diag, def);
         Str trace = {0};
         apply_packs(s, &cases[i]);
-        assert_true(schedule_choose(s, &facts[0], SCHEDULE_FAST, NULL));
+        assert_true(schedule_choose(s, &facts[0], SCHEDULE_FAST, NULL, NULL));
         schedule_print_trace(&trace, s);
         if (!strstr(str_text(&trace), "register"))
             fail_msg("%s: no register tile in\n%s", cases[i].name,
@@ -485,7 +485,7 @@ static bool trace_has(const char *name, const char *word)
             schedule_new(a, diag, definition_parse(a, diag, cases[i].text));
         apply_packs(s, &cases[i]);
         Str trace = {0};
-        assert_true(schedule_choose(s, &facts[0], SCHEDULE_FAST, NULL));
+        assert_true(schedule_choose(s, &facts[0], SCHEDULE_FAST, NULL, NULL));
         schedule_print_trace(&trace, s);
         found = strstr(str_text(&trace), word) != NULL;
         str_free(&trace);
