@@ -83,10 +83,11 @@ static int64_t choose_window_tile(Look *look, const Stage *stage,
         *tile = most_pixels;
     if (*tile < 1)
         *tile = 1;
-    int64_t usual = *tile;
-    *tile = look_knob(look, "pixels", usual, pixels, 11);
-    if (*tile != usual && nv * (weights + *tile) > registers)
-        look_refuse(look, "no such tile fits the registers");
+    /* Weights that find no register are read again. */
+    int count = 0;
+    while (count < 11 && nv * pixels[count] <= registers)
+        count++;
+    *tile = look_knob(look, "pixels", *tile, pixels, count);
     return nv;
 }
 
