@@ -232,6 +232,13 @@ static bool take(CompileOptions *o, int code, const char *value)
             return true;
         bad_input("--sanitize %s: there are address and thread", value);
         return false;
+    case OPT_CHOICES:
+        if (o->assay.choices) {
+            bad_input("give one --choices");
+            return false;
+        }
+        o->assay.choices = value;
+        return true;
     case 'O':
         if (!parse_count("-O", value, 0, 2, &number) || !take_mode(o))
             return false;
@@ -321,10 +328,30 @@ static bool open_onnx(AssayCompiler *compiler, const char *model,
     return assay_load_onnx(compiler, model, &load);
 }
 
+bool check_choices(const CompileOptions *o)
+{
+    if (!o->assay.choices)
+        return true;
+    AssayCompiler *compiler = assay_new();
+    int others;
+    bool ok = assay_read_choices(compiler, &o->assay, &others);
+    if (!ok)
+        bad_input("%s", assay_errors(compiler));
+    else if (others)
+        fprintf(stderr,
+                "assay: %s: %d lines for other targets, features or "
+                "compilers are ignored\n",
+                o->assay.choices, others);
+    assay_free(compiler);
+    return ok;
+}
+
 bool open_model(AssayCompiler *compiler, const char *model,
                 const CompileOptions *o)
 {
     bool ok;
+    if (!check_choices(o))
+        return false;
     for (int i = 0; i < o->ops_count; i++)
         assay_add_ops(compiler, o->ops[i]->ops);
     if (suite_is_name(model) && o->dim_count) {

@@ -38,6 +38,7 @@ enum {
     OPT_TIME_PASSES,
     OPT_TAPS,
     OPT_SANITIZE,
+    OPT_CHOICES,
     OPT_COMMAND /* first code for a command's own options */
 };
 
@@ -56,6 +57,7 @@ enum {
         {"time-passes", no_argument, NULL, OPT_TIME_PASSES},                  \
         {"taps", no_argument, NULL, OPT_TAPS},                                \
         {"sanitize", required_argument, NULL, OPT_SANITIZE},                  \
+        {"choices", required_argument, NULL, OPT_CHOICES},                    \
         {"jobs", required_argument, NULL, 'j'},                               \
     {                                                                         \
         "help", no_argument, NULL, 'h'                                        \
@@ -85,6 +87,7 @@ enum {
     "  --taps              keep every tensor until the run ends\n"            \
     "  --sanitize KIND     LLVM's sanitizer over the kernels: address or\n"   \
     "                      thread\n"                                          \
+    "      --choices FILE  schedules that `assay tune` found best here\n"     \
     "  -j, --jobs N        kernels compiled at once (all cores)\n"
 
 #define EXIT_CODES_HELP                                                       \
@@ -109,8 +112,11 @@ bool parse_count(const char *option, const char *text, long low, long high,
 bool parse_number(const char *option, const char *text, double low,
                   double high, double *value);
 
-/* Loads a suite model (NAME or NAME@PARAMS) or an ONNX file. False when it
- * cannot, reported. */
+/* False when the log of --choices is none, reported. What of it is for other
+ * targets, features or compilers is said in one line. */
+bool check_choices(const CompileOptions *o);
+/* Loads a suite model (NAME or NAME@PARAMS) or an ONNX file, after a look at
+ * the log of --choices. False when it cannot, reported. */
 bool open_model(AssayCompiler *compiler, const char *model,
                 const CompileOptions *o);
 

@@ -1,0 +1,104 @@
+/* The log of choices where a program is built: the line of a definition, and
+ * what is noted of each for a tuner. */
+#include <string.h>
+
+#include "base/hash.h"
+#include "program/builder.h"
+
+/* "1x64x56x56" */
+static const char *shape_text(Arena *arena, const Buffer *b)
+{
+    const char *text = b->rank ? "" : "scalar";
+    for (int i = 0; i < b->rank; i++)
+        text = arena_printf(arena, "%s%s%lld", text, i ? "x" : "",
+                            (long long)b->dims[i]);
+    return text;
+}
+
+/* A layout's printed form without blanks. */
+static const char *layout_text(Arena *arena, const Layout *layout)
+{
+    Str text = {0};
+    layout_print(&text, layout);
+    char *result = arena_strdup(arena, str_text(&text));
+    str_free(&text);
+    for (char *c = result; *c; c++)
+        if (*c == ' ')
+            *c = ',';
+    return result;
+}
+
+/* What tells people which kernel it is: its first operand and its last
+ * result. */
+static ChoiceRow describe(Builder *b, const GroupDefinition *d,
+                          const char *key)
+{
+    ChoiceRow row = {.kernel = d->def->name,
+                     .type = "none",
+                     .in = "none",
+                     .layout = "none",
+                     .def = hash_text(key)};
+    bool has_input = false;
+    if (b->choices)
+        row.scope = b->choices->scope;
+    for (int i = 0; i < d->bindings.count; i++) {
+        const Buffer *buffer = d->bindings.data[i].buffer;
+        const Tensor *t = d->bindings.data[i].tensor;
+        if (buffer->role == BUF_INPUT && !has_input) {
+            row.in = shape_text(b->arena, buffer);
+            has_input = true;
+        }
+        if (buffer->role == BUF_OUTPUT) {
+            row.type = dtype_name(buffer->dtype);
+            row.layout = layout_text(b->arena, &t->layout);
+        }
+    }
+    return row;
+}
+
+/* Which choices an artifact is made of, however the log is ordered. */
+static void note_choice(Builder *b, const ChoiceRow *row)
+{
+    Str text = {0};
+    str_addf(&text, "%016llx ", (unsigned long long)row->def);
+    choice_print(&text, &row->choice);
+    b->p->choices_hash =
+        hash_bytes(str_text(&text), text.length, b->p->choices_hash);
+    str_free(&text);
+}
+
+/* What a line says that does not fit is a fault of that line. */
+static bool refuse_line(Builder *b, const ChoiceRow *line, int errors)
+{
+    const char *why = b->diag->errors.count > errors
+                          ? b->diag->errors.data[errors]
+                          : "does not fit";
+    const char *text = arena_printf(
+        b->arena, "%s:%d: %s; correct or remove the line, or tune again",
+        b->choices->log->file, line->line, why);
+    b->diag->errors.count = errors;
+    return diag_error(b->diag, "%s", text);
+}
+
+int program_choose(Builder *b, Schedule *s, const GroupDefinition *d,
+                   const char *key)
+{
+    ProgramSchedule made = {.row = describe(b, d, key)};
+    const ChoiceRow *line = NULL;
+    int errors = b->diag->errors.count;
+    if (b->mode == SCHEDULE_FAST && b->choices && b->choices->log)
+        line = choices_find(b->choices->log, &b->choices->scope, made.row.def);
+    if (!schedule_choose_logged(s, b->p->target, b->mode, d->hint,
+                                line ? &line->choice : NULL, &made.log)) {
+        if (line)
+            refuse_line(b, line, errors);
+        return -1;
+    }
+    if (line) {
+        made.is_chosen = true;
+        made.row.choice = line->choice;
+        note_choice(b, &made.row);
+    }
+    vec_push(b->arena, &b->p->schedules, made);
+    return b->p->schedules.count - 1;
+}
