@@ -12,6 +12,7 @@ static const Command commands[] = {
     {"profile", "time and roofline of each kernel of a model", cmd_profile},
     {"compare", "which of two builds is faster, and where", cmd_compare},
     {"compile", "compile a model to an artifact", cmd_compile},
+    {"tune", "measure which schedules are fastest here", cmd_tune},
     {"infer", "run a model on your own arrays", cmd_infer},
     {"check", "compare an artifact with the reference", cmd_check},
     {"validate", "conformance cases against their expected outputs",

@@ -253,13 +253,33 @@ static bool take(CompileOptions *o, int code, const char *value)
     }
 }
 
+/* Lists of options end before there is no room. */
+static void note_args(CompileOptions *o, int code, const char *value)
+{
+    static const struct option options[] = {COMPILE_LONG, {NULL, 0, NULL, 0}};
+    const char *name = code == 'O' ? "-O" : NULL;
+    for (const struct option *l = options; l->name && !name; l++)
+        if (l->val == code) {
+            Arena *arena = arena_new(); /* as long as the process */
+            name = arena_printf(arena, "--%s", l->name);
+        }
+    if (code == OPT_CHOICES || o->arg_count + 2 > 4 * MAX_LIST)
+        return;
+    o->args[o->arg_count++] = name;
+    if (value)
+        o->args[o->arg_count++] = value;
+}
+
 int compile_options_take(CompileOptions *o, int code, const char *value)
 {
     bool known = (code >= OPT_TARGET && code < OPT_COMMAND) || code == 'O' ||
                  code == 'j';
     if (!known)
         return 0;
-    return take(o, code, value) ? 1 : -1;
+    if (!take(o, code, value))
+        return -1;
+    note_args(o, code, value);
+    return 1;
 }
 
 /* ---- models ----------------------------------------------------------- */
@@ -336,7 +356,7 @@ bool check_choices(const CompileOptions *o)
     int others;
     bool ok = assay_read_choices(compiler, &o->assay, &others);
     if (!ok)
-        bad_input("%s", assay_errors(compiler));
+        fputs(assay_errors(compiler), stderr);
     else if (others)
         fprintf(stderr,
                 "assay: %s: %d lines for other targets, features or "

@@ -21,6 +21,10 @@ typedef struct CompileOptions {
     const AssayCustomOps *ops[MAX_LIST]; /* --ops */
     int ops_count;
     int disabled_count, no_fuse_count, dim_count, bind_count;
+    /* All but --choices as they were given, for a process that compiles the
+     * same: "--target", "c". */
+    const char *args[4 * MAX_LIST];
+    int arg_count;
 } CompileOptions;
 
 /* Codes of the long options; single letters stand for themselves. */
@@ -63,7 +67,7 @@ enum {
         "help", no_argument, NULL, 'h'                                        \
     }
 
-#define COMPILE_HELP                                                          \
+#define COMPILE_OPTIONS_HELP                                                  \
     "  --target T          native (default), or one of `assay list "          \
     "targets`\n"                                                              \
     "  --mode M            fused (default), unfused, O0, O1, naive\n"         \
@@ -87,8 +91,11 @@ enum {
     "  --taps              keep every tensor until the run ends\n"            \
     "  --sanitize KIND     LLVM's sanitizer over the kernels: address or\n"   \
     "                      thread\n"                                          \
-    "      --choices FILE  schedules that `assay tune` found best here\n"     \
     "  -j, --jobs N        kernels compiled at once (all cores)\n"
+
+#define COMPILE_HELP                                                          \
+    COMPILE_OPTIONS_HELP                                                      \
+    "      --choices FILE  schedules that `assay tune` found fastest here\n"
 
 #define EXIT_CODES_HELP                                                       \
     "\nExit codes: 0 fine, 1 a check failed, 2 bad input.\n"

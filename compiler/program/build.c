@@ -168,9 +168,10 @@ static const bool *params_in_place(Builder *b, const GroupDefinition *d,
     return by_param;
 }
 
-static Schedule *make_schedule(Builder *b, const GroupDefinition *d)
+Schedule *program_schedule_new(Arena *arena, Diag *diag,
+                               const GroupDefinition *d)
 {
-    Schedule *s = schedule_new(b->arena, b->diag, d->def);
+    Schedule *s = schedule_new(arena, diag, d->def);
 
     for (int i = 0; i < d->bindings.count; i++) {
         const Tensor *t = d->bindings.data[i].tensor;
@@ -191,7 +192,7 @@ static Scheduled *schedule_group(Builder *b, const GroupDefinition *d)
     /* Of the definition as it is: a schedule may compute some of it more
      * than once. */
     double flops = definition_flops(d->def), bytes = definition_bytes(d->def);
-    Schedule *s = make_schedule(b, d);
+    Schedule *s = program_schedule_new(b->arena, b->diag, d);
     int schedule = program_choose(b, s, d, key);
     if (schedule < 0)
         return NULL;
@@ -472,6 +473,7 @@ Program *program_build(Arena *arena, Diag *diag, Graph *g,
                  .extents = -1};
 
     p->arena = arena;
+    p->mode = mode;
     p->name = g->name;
     p->target = target;
     map_init(&b.scheduled, arena);

@@ -42,6 +42,9 @@ int program_extents_buffer(Builder *b, const Buffer *param);
 /* The index of a kernel that has no schedule. `in_place`: its result may
  * take the storage of its first parameter. */
 int program_add_kernel(Builder *b, const Kernel *kernel, bool in_place);
+/* The naive schedule, with the layouts of inputs and outputs. */
+Schedule *program_schedule_new(Arena *arena, Diag *diag,
+                               const GroupDefinition *d);
 /* Schedules a definition whose text and layouts are `key`, by the log of
  * choices where that has a line. The index in Program.schedules; -1 with a
  * diagnostic when the line does not fit. */

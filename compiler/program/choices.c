@@ -83,7 +83,8 @@ static bool refuse_line(Builder *b, const ChoiceRow *line, int errors)
 int program_choose(Builder *b, Schedule *s, const GroupDefinition *d,
                    const char *key)
 {
-    ProgramSchedule made = {.row = describe(b, d, key)};
+    ProgramSchedule made = {.row = describe(b, d, key),
+                            .group = arena_copy(b->arena, d, sizeof *d)};
     const ChoiceRow *line = NULL;
     int errors = b->diag->errors.count;
     if (b->mode == SCHEDULE_FAST && b->choices && b->choices->log)
@@ -101,4 +102,17 @@ int program_choose(Builder *b, Schedule *s, const GroupDefinition *d,
     }
     vec_push(b->arena, &b->p->schedules, made);
     return b->p->schedules.count - 1;
+}
+
+bool program_try_choice(Arena *arena, Diag *diag, const Program *p,
+                        int schedule, const Choice *choice, KnobLog *log,
+                        uint64_t *hash)
+{
+    const GroupDefinition *d = p->schedules.data[schedule].group;
+    Schedule *s = program_schedule_new(arena, diag, d);
+    if (!schedule_choose_logged(s, p->target, p->mode, d->hint, choice, log))
+        return false;
+    const Kernel *kernel = schedule_lower(s, arena);
+    *hash = kernel ? kernel->hash : 0;
+    return kernel != NULL;
 }

@@ -50,6 +50,7 @@ typedef struct ProgramSchedule {
     ChoiceRow row;
     bool is_chosen; /* by a line of the log */
     KnobLog log;    /* empty for a naive schedule */
+    const struct GroupDefinition *group;
 } ProgramSchedule;
 
 typedef struct ProgramStep {
@@ -83,6 +84,7 @@ typedef struct ProgramRegion {
 
 typedef struct Program {
     Arena *arena;
+    ScheduleMode mode;
     const char *name;
     uint64_t source_hash; /* of the model as loaded, weights included; or 0 */
     const Target *target;
@@ -115,6 +117,11 @@ typedef struct ProgramChoices {
 Program *program_build(Arena *arena, Diag *diag, Graph *g,
                        const Target *target, ScheduleMode mode,
                        const ProgramChoices *choices);
+/* What a choice would make of a schedule: the values that it takes, and the
+ * hash of the loops. False with a diagnostic when it does not fit. */
+bool program_try_choice(Arena *arena, Diag *diag, const Program *program,
+                        int schedule, const Choice *choice, KnobLog *log,
+                        uint64_t *hash);
 /* The regions directly within `parent` (-1: none) and that part of it, among
  * steps first to end - 1, after region `after` (-1: from the start); -1: no
  * more. */
