@@ -47,9 +47,12 @@ int tune_model(Arena *arena, const TunePlan *plan, TuneResult *result);
 /* One line for people. */
 void tune_print(FILE *file, const TunePlan *plan, const TuneResult *result);
 
-/* The median of a[i] / b[i] with its 95 % interval by order statistics: of
- * runs next to each other in time. */
-Ratio tune_ratio(Arena *arena, const double *a, const double *b, int count);
+/* How many times faster b's steps are than a's, from `runs` runs in turns,
+ * each row those of a step: by the lower quintiles of each step, as a
+ * disturbance only ever makes a run longer. The interval holds 95 % of what
+ * resampling the runs gives. Deterministic; NaN without runs. */
+Ratio tune_ratio(Arena *arena, const double *const *a, const double *const *b,
+                 int steps, int runs);
 /* Adds rows to the log at `path`, made when missing: one at a time, however
  * many processes do. False, reported. */
 bool tune_store(const char *path, const ChoiceRow *rows, int count);

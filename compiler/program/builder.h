@@ -46,8 +46,9 @@ int program_add_kernel(Builder *b, const Kernel *kernel, bool in_place);
 Schedule *program_schedule_new(Arena *arena, Diag *diag,
                                const GroupDefinition *d);
 /* Schedules a definition whose text and layouts are `key`, by the log of
- * choices where that has a line. The index in Program.schedules; -1 with a
- * diagnostic when the line does not fit. */
+ * choices where that has a line. The index in Program.schedules. A line that
+ * does not fit is a diagnostic, and the usual schedule taken; -1 when there is
+ * none. */
 int program_choose(Builder *b, Schedule *s, const GroupDefinition *d,
                    const char *key);
 bool program_build_groups(Builder *b);

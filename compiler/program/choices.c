@@ -68,16 +68,13 @@ static void note_choice(Builder *b, const ChoiceRow *row)
 }
 
 /* What a line says that does not fit is a fault of that line. */
-static bool refuse_line(Builder *b, const ChoiceRow *line, int errors)
+static void refuse_line(Builder *b, const ChoiceRow *line, int errors)
 {
-    const char *why = b->diag->errors.count > errors
-                          ? b->diag->errors.data[errors]
-                          : "does not fit";
     const char *text = arena_printf(
         b->arena, "%s:%d: %s; correct or remove the line, or tune again",
-        b->choices->log->file, line->line, why);
+        b->choices->log->file, line->line, b->diag->errors.data[errors]);
     b->diag->errors.count = errors;
-    return diag_error(b->diag, "%s", text);
+    diag_error(b->diag, "%s", text);
 }
 
 int program_choose(Builder *b, Schedule *s, const GroupDefinition *d,
@@ -86,19 +83,23 @@ int program_choose(Builder *b, Schedule *s, const GroupDefinition *d,
     ProgramSchedule made = {.row = describe(b, d, key),
                             .group = arena_copy(b->arena, d, sizeof *d)};
     const ChoiceRow *line = NULL;
+    const Target *target = b->p->target;
     int errors = b->diag->errors.count;
     if (b->mode == SCHEDULE_FAST && b->choices && b->choices->log)
         line = choices_find(b->choices->log, &b->choices->scope, made.row.def);
-    if (!schedule_choose_logged(s, b->p->target, b->mode, d->hint,
-                                line ? &line->choice : NULL, &made.log)) {
-        if (line)
-            refuse_line(b, line, errors);
-        return -1;
-    }
-    if (line) {
-        made.is_chosen = true;
+    made.is_chosen =
+        line && schedule_choose_logged(s, target, b->mode, d->hint,
+                                       &line->choice, &made.log);
+    if (made.is_chosen) {
         made.row.choice = line->choice;
         note_choice(b, &made.row);
+    } else {
+        /* The rest is looked at as well: every fault in one go. */
+        if (line)
+            refuse_line(b, line, errors);
+        if (!schedule_choose_logged(s, target, b->mode, d->hint, NULL,
+                                    &made.log))
+            return -1;
     }
     vec_push(b->arena, &b->p->schedules, made);
     return b->p->schedules.count - 1;
