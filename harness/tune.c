@@ -382,3 +382,33 @@ void tune_print(FILE *file, const TunePlan *plan, const TuneResult *r)
                 r->total.low, r->total.high);
     fprintf(file, "; %s\n", plan->log);
 }
+
+bool tune_take(const char *text, bool *tune)
+{
+    *tune = !strcmp(text, "quick");
+    if (!*tune)
+        bad_input("--tune %s: there is quick", text);
+    return *tune;
+}
+
+int tune_first(Arena *arena, const char *model, CompileOptions *o, int threads,
+               double budget)
+{
+    /* The log may be one that is yet to be made. */
+    const char *log =
+        o->assay.choices ? o->assay.choices : tune_default_log(arena);
+    TunePlan plan = {.model = model,
+                     .compile = o,
+                     .log = log,
+                     .threads = threads,
+                     .budget = budget};
+    TuneResult result;
+    o->assay.choices = NULL;
+    int code = log ? tune_model(arena, &plan, &result) : EXIT_BAD_INPUT;
+    if (code == EXIT_FINE)
+        tune_print(stderr, &plan, &result);
+    /* A model without anything to choose leaves no log. */
+    if (log && !access(log, F_OK))
+        o->assay.choices = log;
+    return code;
+}

@@ -44,6 +44,13 @@ const char *tune_default_log(Arena *arena);
 /* An exit code; faults are reported. The log is extended by what was found
  * even when that is that the usual is best. */
 int tune_model(Arena *arena, const TunePlan *plan, TuneResult *result);
+/* --tune of commands that compile: "quick"; false on anything else, reported.
+ */
+bool tune_take(const char *text, bool *tune);
+/* Tunes a model before it is compiled: o->assay.choices, or the default
+ * place, is the log, and o->assay.choices from then on. An exit code. */
+int tune_first(Arena *arena, const char *model, CompileOptions *o, int threads,
+               double budget);
 /* One line for people. */
 void tune_print(FILE *file, const TunePlan *plan, const TuneResult *result);
 
