@@ -19,6 +19,7 @@ int cmd_check(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_profile(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
+int cmd_peers(int argc, char **argv);
 int cmd_validate(int argc, char **argv);
 
 #endif
