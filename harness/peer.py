@@ -151,8 +151,9 @@ def teach_onnx2torch(model):
             self.dims = dims
 
         def forward(self, x):
-            dims = [x.shape[i] if d == 0 else d for i, d in enumerate(self.dims)]
-            return x.reshape(dims)
+            return x.reshape(
+                [d if d else x.shape[i] for i, d in enumerate(self.dims)]
+            )
 
     def convert_reshape(node, graph: OnnxGraph):
         data, shape = node.input_values[:2]
