@@ -10,6 +10,7 @@
 #include "harness/common.h"
 #include "harness/fingerprint.h"
 #include "harness/launch.h"
+#include "harness/model_list.h"
 #include "harness/npy.h"
 #include "harness/progress.h"
 #include "harness/results.h"
@@ -90,7 +91,7 @@ static const struct option long_options[] = {
 typedef struct Run {
     Arena *arena;
     MeasurePlan plan;
-    Vec(const char *) models;
+    ModelList models;
     CompileOptions compile; /* what the models share, to see it is right */
     bool tune;
     double tune_budget;
@@ -225,50 +226,7 @@ static bool check_request(Run *run)
     }
     if (!check_labels(run))
         return false;
-    for (int i = 0; i < run->models.count; i++)
-        for (int k = 0; k < i; k++)
-            if (!strcmp(model_label(run->models.data[i]),
-                        model_label(run->models.data[k]))) {
-                bad_input("%s and %s: results go by the name %s: give each "
-                          "once, under a name of its own",
-                          run->models.data[k], run->models.data[i],
-                          model_label(run->models.data[i]));
-                return false;
-            }
-    for (int i = 0; i < run->models.count; i++) {
-        const char *model = run->models.data[i];
-        Str error = {0};
-        SuiteParams params;
-        if (suite_is_name(model) && run->compile.dim_count) {
-            bad_input("%s: --dim is for ONNX files; a suite model has "
-                      "parameters, as %s@batch=4",
-                      model, model);
-            return false;
-        }
-        bool ok = suite_is_name(model)
-                      ? suite_find(model, &params, &error) != NULL
-                      : !access(model, R_OK);
-        if (!ok && error.length)
-            bad_input("%s", str_text(&error));
-        else if (!ok)
-            bad_input("%s: %s", model, strerror(errno));
-        str_free(&error);
-        if (!ok)
-            return false;
-    }
-    return true;
-}
-
-static void add_models(Run *run, int count, char *const *names)
-{
-    for (int i = 0; i < count; i++) {
-        if (strcmp(names[i], "all")) {
-            vec_push(run->arena, &run->models, names[i]);
-            continue;
-        }
-        for (int m = 0; suite_models()[m]; m++)
-            vec_push(run->arena, &run->models, suite_models()[m]->name);
-    }
+    return model_list_check(&run->models, run->compile.dim_count > 0);
 }
 
 /* ---- running ---------------------------------------------------------- */
@@ -475,7 +433,6 @@ static void set_defaults(Run *run)
 /* After the options. */
 static void complete_plan(Run *run)
 {
-    set_compile_args(run);
     build_plan_init(&run->plan.build, run->plan.quick);
     if (!run->results)
         run->results =
@@ -496,7 +453,7 @@ int cmd_run(int argc, char **argv)
     }
     if (optind == argc)
         return fputs(usage, stderr), EXIT_BAD_INPUT;
-    add_models(&run, argc - optind, argv + optind);
+    model_list_add(run.arena, &run.models, argc - optind, argv + optind);
     complete_plan(&run);
     int code = check_request(&run) ? tune_models(&run) : EXIT_BAD_INPUT;
     /* A choice that was wrong was dropped: the models run without it. */

@@ -20,6 +20,7 @@ int cmd_report(int argc, char **argv);
 int cmd_tune(int argc, char **argv);
 int cmd_profile(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
+int cmd_peers(int argc, char **argv);
 int cmd_validate(int argc, char **argv);
 
 #endif

@@ -11,6 +11,7 @@ static const Command commands[] = {
     {"run", "compile, check, measure and record models", cmd_run},
     {"profile", "time and roofline of each kernel of a model", cmd_profile},
     {"compare", "which of two builds is faster, and where", cmd_compare},
+    {"peers", "Assay against other inference engines", cmd_peers},
     {"compile", "compile a model to an artifact", cmd_compile},
     {"tune", "measure which schedules are fastest here", cmd_tune},
     {"infer", "run a model on your own arrays", cmd_infer},
