@@ -17,6 +17,7 @@
 #include "import/export.h"
 #include "import/onnx.h"
 #include "ops/op.h"
+#include "passes/algorithm.h"
 #include "passes/passes.h"
 #include "program/program.h"
 #include "runtime/artifact.h"
@@ -188,8 +189,8 @@ const Graph *assay_canonical_graph(AssayCompiler *c)
 {
     if (!c->source || !graph_has_canonical(c->source))
         return c->source;
-    PassContext context = {graph_copy(c->arena, c->source), NULL, 0,
-                           evaluate_node};
+    PassContext context = {.graph = graph_copy(c->arena, c->source),
+                           .evaluate = evaluate_node};
     int errors = c->diag->errors.count;
     pass_infer(&context);
     if (c->diag->errors.count > errors)
@@ -208,8 +209,13 @@ bool assay_export_onnx(AssayCompiler *c, const char *path)
 
 static bool run_passes(AssayCompiler *c)
 {
-    PassContext context = {c->graph, c->target, c->options.opt_level,
-                           evaluate_node};
+    PassContext context = {
+        .graph = c->graph,
+        .target = c->target,
+        .opt_level = c->options.opt_level,
+        .evaluate = evaluate_node,
+        .algorithm = c->options.naive ? "direct" : c->options.algorithm,
+    };
     PassOptions options = {
         .opt_level = c->options.opt_level,
         .disabled = c->options.disabled,
@@ -248,7 +254,10 @@ bool assay_compile(AssayCompiler *c, const AssayOptions *options)
     c->timing_count = 0;
     c->graph = graph_copy(c->arena, c->source);
     c->target = target_find(c->arena, c->diag, options->target);
-    if (!c->target || !run_passes(c))
+    if (!c->target ||
+        (options->algorithm &&
+         !algorithm_check(c->diag, c->graph->ops, options->algorithm)) ||
+        !run_passes(c))
         return false;
     if (options->stop_after)
         return true;

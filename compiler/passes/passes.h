@@ -14,6 +14,8 @@ typedef struct PassContext {
      * output, in `arena`. The results do not depend on host features. */
     bool (*evaluate)(Arena *arena, const Graph *g, const Node *node,
                      const Array **outputs);
+    /* The OpAlgorithm to take where it applies; NULL: the cheapest. */
+    const char *algorithm;
 } PassContext;
 
 typedef struct Pass {
@@ -60,6 +62,7 @@ void pass_batchnorm(PassContext *c); /* scale and shift into weights */
 void pass_cse(PassContext *c);       /* common subexpressions */
 void pass_dce(PassContext *c);       /* dead code */
 void pass_merge(PassContext *c);     /* products of one operand */
+void pass_algorithm(PassContext *c); /* Op.algorithms: Winograd's tiles */
 void pass_layout(PassContext *c);    /* a layout for every tensor */
 void pass_fuse(PassContext *c);      /* groups */
 

@@ -19,6 +19,7 @@ const Pass pass_list[] = {
     {"cse", "common subexpressions and equal constants", 1, pass_cse},
     {"dce", "nodes that no output needs", 1, pass_dce},
     {"merge", "products of one operand into a single one", 1, pass_merge},
+    {"algorithm", "ways to compute a convolution", 2, pass_algorithm},
     {"layout", "a memory layout for every tensor", 0, pass_layout},
     {"fuse", "groups of nodes that become one kernel", 0, pass_fuse},
     {NULL, NULL, 0, NULL},

@@ -190,7 +190,8 @@ static Scheduled *schedule_group(Builder *b, const GroupDefinition *d)
         return known;
     /* Of the definition as it is: a schedule may compute some of it more
      * than once. */
-    double flops = definition_flops(d->def), bytes = definition_bytes(d->def);
+    double flops = definition_flops(d->def) + d->more_flops;
+    double bytes = definition_bytes(d->def);
     Schedule *s = make_schedule(b, d);
     if (!schedule_choose(s, b->p->target, b->mode, d->hint))
         return NULL;

@@ -126,12 +126,15 @@ static bool apply(Schedule *s, const Target *target, ScheduleMode mode,
     look.exact = mode == SCHEDULE_EXACT;
     look.lanes = target_lanes(target, 4);
     look.work = work_of(s);
-    if (!take_look(&look))
+    bool fits = false;
+    if (!template_winograd(&look, &fits))
+        return false;
+    if (!fits && !take_look(&look))
         return false;
     if (!look.exact && target->has_fma && calls_math(s) &&
         !schedule_fused_math(s))
         return false;
-    return try_templates(&look, hint);
+    return fits || try_templates(&look, hint);
 }
 
 bool schedule_choose(Schedule *s, const Target *target, ScheduleMode mode,

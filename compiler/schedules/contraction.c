@@ -172,17 +172,13 @@ static double output_cost(const Look *look, double depth, int64_t rows,
     return cost;
 }
 
-static void choose_tile(const Look *look, Contraction *c, double depth)
+static Tile best_tile(const Look *look, double depth, int64_t rows,
+                      int64_t pixels, int64_t vectors)
 {
-    const Stage *acc = c->acc->stage;
-    int64_t rows = c->row_axis < 0 ? 1 : acc->axis[c->row_axis].extent;
-    int64_t pixels = c->pixel_axis < 0 ? 1 : acc->axis[c->pixel_axis].extent;
-    int64_t channels = acc->axis[c->vector_axis].extent;
-    int64_t vectors = (channels + look->lanes - 1) / look->lanes;
     int64_t registers = look->target->tile_registers;
     const int64_t most_vectors = 8, most_rows = 4, most_joined = 16;
     double best = 0;
-    c->tile = (Tile){1, 1, 1};
+    Tile chosen = {1, 1, 1};
     for (int64_t v = 1; v <= most_vectors && v <= vectors; v++)
         for (int64_t r = 1; r <= most_rows && r <= rows; r++)
             for (int64_t t = 1; t <= pixels; t++) {
@@ -197,9 +193,29 @@ static void choose_tile(const Look *look, Contraction *c, double depth)
                     output_cost(look, depth, rows, pixels, vectors, tile);
                 if (best == 0 || cost < best * 0.999) {
                     best = cost;
-                    c->tile = tile;
+                    chosen = tile;
                 }
             }
+    return chosen;
+}
+
+void look_product_tile(const Look *look, double depth, int64_t pixels,
+                       int64_t vectors, int64_t *tile_pixels,
+                       int64_t *tile_vectors)
+{
+    Tile tile = best_tile(look, depth, 1, pixels, vectors);
+    *tile_pixels = tile.pixels;
+    *tile_vectors = tile.vectors;
+}
+
+static void choose_tile(const Look *look, Contraction *c, double depth)
+{
+    const Stage *acc = c->acc->stage;
+    int64_t channels = acc->axis[c->vector_axis].extent;
+    c->tile = best_tile(
+        look, depth, c->row_axis < 0 ? 1 : acc->axis[c->row_axis].extent,
+        c->pixel_axis < 0 ? 1 : acc->axis[c->pixel_axis].extent,
+        (channels + look->lanes - 1) / look->lanes);
 }
 
 static bool is_outer(const LoopAxis *axis)

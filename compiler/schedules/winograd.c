@@ -1,0 +1,461 @@
+/* A convolution by tiles: transforms before and behind a batch of matrix
+ * products, one for each point of a tile.
+ *
+ * Where the tiles are many, blocks of rows of them go through all stages
+ * while they stay in the second level cache, in parallel over the blocks.
+ * Where they are few, each stage is a nest of its own, and the threads share
+ * the products by points and panels, so that each reads just its part of the
+ * weights, once.
+ *
+ * A transform handles one vector of channels of one tile, in registers. */
+#include <string.h>
+
+#include "schedules/templates.h"
+
+typedef struct Tiles {
+    /* The stages, in order; those of tiles have the axes tile, point or
+     * pixel (down, across), channel. */
+    StageState *rows, *points, *products, *sums, *pixels, *out;
+    const Buffer *weights;
+    int image, row, column, channel; /* axes of the output; -1: none */
+    int64_t m, grid_rows, grid_columns;
+    int64_t block; /* rows of tiles at once; 0: all, by separate nests */
+    bool is_costly;
+    /* of the products */
+    int64_t tile, panel;
+} Tiles;
+
+/* The only buffer computed here that `x` reads; NULL when there are others. */
+static const Buffer *only_temp(const Expr *x, const Buffer *found, bool *ok)
+{
+    if (x->kind == EX_READ && x->buffer->role == BUF_TEMP) {
+        *ok &= !found || found == x->buffer;
+        found = x->buffer;
+    }
+    for (int i = 0; i < x->count; i++)
+        found = only_temp(x->arg[i], found, ok);
+    return found;
+}
+
+static StageState *stage_of(const Schedule *s, const Buffer *buffer)
+{
+    for (int i = 0; buffer && i < s->stages.count; i++)
+        if (!s->stages.data[i]->is_inlined &&
+            s->stages.data[i]->stage->out[0] == buffer)
+            return s->stages.data[i];
+    return NULL;
+}
+
+/* The stage of four axes and one value that makes what `st` reads, NULL when
+ * it reads several. */
+static StageState *feeder(const Schedule *s, const StageState *st)
+{
+    bool ok = true;
+    const Buffer *b = only_temp(st->stage->value[0], NULL, &ok);
+    StageState *from = ok ? stage_of(s, b) : NULL;
+    return from && from->stage->axis_count == 4 &&
+                   from->stage->value_count == 1 && !from->stage->reduce_count
+               ? from
+               : NULL;
+}
+
+static StageState *reader(const Schedule *s, const StageState *st)
+{
+    StageState *found = NULL;
+    for (int i = 0; i < s->stages.count; i++) {
+        StageState *user = s->stages.data[i];
+        if (user->is_inlined || user == st || user->stage->value_count != 1 ||
+            user->stage->axis_count != 4)
+            continue;
+        bool ok = true;
+        if (only_temp(user->stage->value[0], NULL, &ok) != st->stage->out[0] ||
+            !ok)
+            continue;
+        if (found)
+            return NULL;
+        found = user;
+    }
+    return found;
+}
+
+/* sum over c of points[t, p, q, c] * weights[p, q, o, c] */
+static bool is_batch_of_products(const StageState *st, Tiles *t)
+{
+    const Stage *stage = st->stage;
+    const Expr *x = stage->value[0];
+    if (strcmp(stage->reducer->name, "sum") || x->kind != EX_MUL ||
+        stage->axis_count != 4 || stage->reduce_count != 1 ||
+        x->arg[0]->kind != EX_READ || x->arg[1]->kind != EX_READ ||
+        x->arg[0]->buffer->role != BUF_TEMP || x->arg[0]->count != 4 ||
+        !x->arg[1]->buffer->is_constant || x->arg[1]->count != 4)
+        return false;
+    t->weights = x->arg[1]->buffer;
+    for (int i = 0; i < 4; i++) {
+        const Var *left = i < 3 ? stage->axis[i].var : stage->reduce[0].var;
+        const Var *right =
+            i < 3 ? stage->axis[i + 1].var : stage->reduce[0].var;
+        if (look_index_of(x->arg[0], left) != i ||
+            look_index_of(x->arg[1], right) != i)
+            return false;
+    }
+    return true;
+}
+
+static bool find_stages(const Schedule *s, Tiles *t)
+{
+    for (int i = 0; i < s->stages.count; i++) {
+        StageState *st = s->stages.data[i];
+        if (!st->stage->reduce_count || st->is_inlined)
+            continue;
+        if (t->products || !is_batch_of_products(st, t))
+            return false;
+        t->products = st;
+    }
+    if (!t->products)
+        return false;
+    t->points = feeder(s, t->products);
+    t->rows = t->points ? feeder(s, t->points) : NULL;
+    t->sums = reader(s, t->products);
+    t->pixels = t->sums ? reader(s, t->sums) : NULL;
+    return t->rows && t->pixels && t->pixels->stage->out[0]->role == BUF_TEMP;
+}
+
+static const Expr *read_of(const Expr *x, const Buffer *buffer)
+{
+    const Expr *found = x->kind == EX_READ && x->buffer == buffer ? x : NULL;
+    for (int i = 0; i < x->count && !found; i++)
+        found = read_of(x->arg[i], buffer);
+    return found;
+}
+
+static int axis_of(const Stage *stage, const Expr *x)
+{
+    for (int i = 0; i < stage->axis_count; i++)
+        if (x->kind == EX_VAR && stage->axis[i].var == x->var)
+            return i;
+    return -1;
+}
+
+/* Where the output's elements are among the pixels of tiles. */
+static bool find_axes(Tiles *t)
+{
+    const Stage *out = t->out->stage;
+    const Expr *read = read_of(out->value[0], t->pixels->stage->out[0]);
+    if (!read || out->axis_count != 4)
+        return false;
+    t->m = t->pixels->stage->axis[1].extent;
+    const int64_t *dims = t->pixels->stage->out[0]->dims;
+    const Expr *down = read->arg[1], *across = read->arg[2];
+    if (dims[2] != t->m || down->kind != EX_MOD || across->kind != EX_MOD ||
+        !expr_is_int(down->arg[1], t->m) || !expr_is_int(across->arg[1], t->m))
+        return false;
+    t->row = axis_of(out, down->arg[0]);
+    t->column = axis_of(out, across->arg[0]);
+    t->channel = axis_of(out, read->arg[3]);
+    t->image = 6 - t->row - t->column - t->channel;
+    if (t->row < 0 || t->column < 0 || t->channel < 0 || t->image < 0)
+        return false;
+    t->grid_rows = (out->axis[t->row].extent + t->m - 1) / t->m;
+    t->grid_columns = (out->axis[t->column].extent + t->m - 1) / t->m;
+    return dims[0] ==
+           out->axis[t->image].extent * t->grid_rows * t->grid_columns;
+}
+
+/* Everything that is no stage of tiles becomes part of the output. */
+static bool inline_rest(Schedule *s, const Tiles *t)
+{
+    for (int i = 0; i < s->stages.count; i++) {
+        StageState *st = s->stages.data[i];
+        if (st->is_inlined || st == t->rows || st == t->points ||
+            st == t->products || st == t->sums || st == t->pixels ||
+            st->stage->out[0]->role == BUF_OUTPUT)
+            continue;
+        if (!schedule_inline(s, st->stage->name))
+            return false;
+    }
+    return true;
+}
+
+static bool analyse(Look *look, Tiles *t)
+{
+    Schedule *s = look->s;
+    if (!find_stages(s, t))
+        return false;
+    for (int i = 0; i < s->stages.count; i++) {
+        StageState *st = s->stages.data[i];
+        if (st->stage->value_count != 1)
+            return false;
+        for (int k = 0; k < st->stage->axis_count; k++)
+            if (st->stage->axis[k].limit || !st->stage->axis[k].extent)
+                return false;
+        if (st->stage->out[0]->role != BUF_OUTPUT)
+            continue;
+        if (t->out)
+            return false;
+        t->out = look->out = st;
+    }
+    return t->out && t->out != t->products;
+}
+
+/* ---- blocks ------------------------------------------------------------ */
+
+/* Rows of tiles whose points and products stay in the second level cache; 0
+ * where all of them do. Blocks of one size are shared best, and each block
+ * reads all weights. */
+static void choose_block(const Look *look, Tiles *t)
+{
+    const Stage *products = t->products->stage;
+    double points =
+        (double)(products->axis[1].extent * products->axis[2].extent);
+    double channels =
+        (double)(products->axis[3].extent + products->reduce[0].extent);
+    double l2 = (double)look->target->l2_bytes;
+    double row_bytes = 4 * points * channels * (double)t->grid_columns;
+    double all_bytes =
+        4 * points * channels * (double)products->axis[0].extent;
+    t->block = 0;
+    if (all_bytes <= 0.9 * l2)
+        return;
+    t->block = 1;
+    for (int64_t rows = 2; rows < t->grid_rows; rows++)
+        if (t->grid_rows % rows == 0 && row_bytes * (double)rows <= 0.6 * l2)
+            t->block = rows;
+}
+
+/* ---- stages ------------------------------------------------------------ */
+
+static const char *axis_name(const StageState *st, int axis)
+{
+    return st->roots.data[axis]->name;
+}
+
+/* A transform of one vector of channels of a tile: `first` and `second` are
+ * its axes within the tile, in this order, written out. */
+static bool unroll_transform(Look *look, const StageState *st, int first,
+                             int second)
+{
+    Schedule *s = look->s;
+    const char *name = st->stage->name;
+    const char *names[] = {axis_name(st, 0), axis_name(st, first),
+                           axis_name(st, second), axis_name(st, 3)};
+    return schedule_reorder(s, name, look_order(look, names, 4)) &&
+           schedule_unroll(s, name, names[1]) &&
+           schedule_unroll(s, name, names[2]) &&
+           schedule_vectorize(s, name, names[3]) && look_contract(look, st);
+}
+
+/* The order of a buffer of tiles: a matrix for each point. */
+static bool pack_points(Look *look, const StageState *st)
+{
+    const int order[] = {1, 2, 0, 3};
+    return schedule_pack(look->s, st->stage->out[0]->name,
+                         layout_permuted(4, order));
+}
+
+static bool schedule_points(Look *look, const Tiles *t)
+{
+    Schedule *s = look->s;
+    const StageState *st = t->points;
+    const char *name = st->stage->name;
+    const char *channel = axis_name(st, 3);
+    if (!pack_points(look, st) ||
+        !schedule_split(s, name, channel, look->lanes))
+        return false;
+    const char *attach = arena_printf(s->arena, "%s.o", channel);
+    const char *inner = arena_printf(s->arena, "%s.i", channel);
+    const char *names[] = {axis_name(st, 0), attach, axis_name(st, 1),
+                           axis_name(st, 2), inner};
+    if (!schedule_reorder(s, name, look_order(look, names, 5)) ||
+        !schedule_unroll(s, name, names[2]) ||
+        !schedule_unroll(s, name, names[3]) ||
+        !schedule_vectorize(s, name, inner) || !look_contract(look, st) ||
+        !unroll_transform(look, t->rows, 2, 1) ||
+        !schedule_compute_at(s, t->rows->stage->name, name, attach) ||
+        !schedule_set_scope(s, t->rows->stage->name, SCOPE_REGISTER))
+        return false;
+    return t->block || look->work < PARALLEL_WORK ||
+           st->stage->axis[0].extent < 2 ||
+           schedule_parallel(s, name, names[0]);
+}
+
+/* The product in registers, for one tile of `products`. */
+static bool schedule_register_tile(Look *look, const Tiles *t,
+                                   const StageState *acc, const char *attach)
+{
+    Schedule *s = look->s;
+    const char *name = acc->stage->name;
+    const char *depth = axis_name(acc, 4);
+    const int64_t unroll = 4;
+    const char *names[6] = {axis_name(acc, 1), axis_name(acc, 2)};
+    int n = 2;
+    const char *inner = depth;
+    if (acc->stage->reduce[0].extent > unroll) {
+        if (!schedule_split(s, name, depth, unroll))
+            return false;
+        names[n++] = arena_printf(s->arena, "%s.o", depth);
+        inner = arena_printf(s->arena, "%s.i", depth);
+    }
+    names[n++] = inner;
+    names[n++] = axis_name(acc, 0);
+    names[n++] = axis_name(acc, 3);
+    if (!schedule_reorder(s, name, look_order(look, names, n)) ||
+        !schedule_unroll(s, name, inner) ||
+        !schedule_unroll(s, name, axis_name(acc, 0)) ||
+        !schedule_vectorize(s, name, axis_name(acc, 3)))
+        return false;
+    if (inner != depth &&
+        !schedule_prefetch(s, name, t->weights->name, names[2],
+                           acc->stage->reduce[0].extent * t->panel,
+                           unroll * t->panel))
+        return false;
+    return schedule_compute_at(s, name, t->products->stage->name, attach) &&
+           schedule_set_scope(s, name, SCOPE_REGISTER) &&
+           look_contract(look, acc);
+}
+
+static bool schedule_products(Look *look, Tiles *t)
+{
+    Schedule *s = look->s;
+    StageState *st = t->products;
+    const Stage *stage = st->stage;
+    const char *name = stage->name;
+    int64_t tiles = stage->axis[0].extent, channels = stage->axis[3].extent;
+    if (t->block)
+        tiles = t->block * t->grid_columns;
+    look_product_tile(look, (double)stage->reduce[0].extent, tiles,
+                      (channels + look->lanes - 1) / look->lanes, &t->tile,
+                      &t->panel);
+    t->panel *= look->lanes;
+    /* Read from the first to the last weight. */
+    Layout order = {.count = 5,
+                    .dim = {{0, 0}, {1, 0}, {2, 0}, {3, 0}, {2, t->panel}}};
+    if (!schedule_pack(s, t->weights->name, order) ||
+        !schedule_cache(s, name) || !pack_points(look, st))
+        return false;
+    const StageState *acc =
+        schedule_stage(s, arena_printf(s->arena, "%s_acc", name));
+    const char *tile = axis_name(st, 0), *channel = axis_name(st, 3);
+    if (!schedule_split_even(s, name, tile, t->tile) ||
+        !schedule_split(s, name, channel, t->panel))
+        return false;
+    const char *attach = arena_printf(s->arena, "%s.o", tile);
+    const char *panels = arena_printf(s->arena, "%s.o", channel);
+    const char *pixel = arena_printf(s->arena, "%s.i", tile);
+    const char *names[] = {axis_name(st, 1),
+                           axis_name(st, 2),
+                           panels,
+                           attach,
+                           pixel,
+                           arena_printf(s->arena, "%s.i", channel)};
+    if (!schedule_reorder(s, name, look_order(look, names, 6)) ||
+        !schedule_unroll(s, name, pixel) ||
+        !schedule_vectorize(s, name, names[5]) ||
+        !schedule_register_tile(look, t, acc, attach))
+        return false;
+    if (t->block || look->work < PARALLEL_WORK)
+        return true;
+    if (!schedule_fuse(s, name, names[0], names[1]))
+        return false;
+    const char *all = arena_printf(s->arena, "%s*%s", names[0], names[1]);
+    if (channels % t->panel == 0) {
+        if (!schedule_fuse(s, name, all, panels))
+            return false;
+        all = arena_printf(s->arena, "%s*%s", all, panels);
+    }
+    return schedule_parallel(s, name, all);
+}
+
+/* The loops of the output around its tiles; `at` gets the one of a block,
+ * `attach` that of a vector of channels of a tile. */
+static bool order_output(Look *look, const Tiles *t, const char **at,
+                         const char **attach)
+{
+    Schedule *s = look->s;
+    const StageState *st = t->out;
+    const char *name = st->stage->name;
+    const char *row = axis_name(st, t->row);
+    const char *column = axis_name(st, t->column);
+    const char *channel = axis_name(st, t->channel);
+    const char *names[8];
+    int n = 0;
+    names[n++] = axis_name(st, t->image);
+    if (t->block) {
+        if (!schedule_split(s, name, row, t->block * t->m))
+            return false;
+        names[n++] = *at = arena_printf(s->arena, "%s.o", row);
+        row = arena_printf(s->arena, "%s.i", row);
+    }
+    if (!schedule_split(s, name, row, t->m) ||
+        !schedule_split(s, name, column, t->m) ||
+        !schedule_split(s, name, channel, look->lanes))
+        return false;
+    names[n++] = arena_printf(s->arena, "%s.o", row);
+    names[n++] = arena_printf(s->arena, "%s.o", column);
+    names[n++] = *attach = arena_printf(s->arena, "%s.o", channel);
+    int inner = n;
+    names[n++] = arena_printf(s->arena, "%s.i", row);
+    names[n++] = arena_printf(s->arena, "%s.i", column);
+    names[n++] = arena_printf(s->arena, "%s.i", channel);
+    if (!schedule_reorder(s, name, look_order(look, names, n)) ||
+        !schedule_vectorize(s, name, names[n - 1]))
+        return false;
+    /* A costly epilogue loops over a tile in memory. */
+    for (int i = inner; i < n - 1 && !t->is_costly; i++)
+        if (!schedule_unroll(s, name, names[i]))
+            return false;
+    const char *first = names[0];
+    bool is_even =
+        st->stage->axis[t->row].extent % (t->block ? t->block * t->m : t->m) ==
+        0;
+    if (is_even && schedule_fuse(s, name, first, names[1])) {
+        first = arena_printf(s->arena, "%s*%s", first, names[1]);
+        if (t->block)
+            *at = first;
+    } else if (st->stage->axis[t->image].extent == 1) {
+        const char *swapped[8] = {names[1], names[0]};
+        memcpy(swapped + 2, names + 2, (size_t)(n - 2) * sizeof *names);
+        if (!schedule_reorder(s, name, look_order(look, swapped, n)))
+            return false;
+        first = names[1];
+        if (t->block)
+            *at = names[0];
+    }
+    return look->work < PARALLEL_WORK || st->leaves.data[0]->extent < 2 ||
+           schedule_parallel(s, name, first);
+}
+
+static bool schedule_output(Look *look, const Tiles *t, const char *attach)
+{
+    Schedule *s = look->s;
+    const char *name = t->out->stage->name;
+    const char *sums = t->sums->stage->name, *pixels = t->pixels->stage->name;
+    return unroll_transform(look, t->sums, 2, 1) &&
+           unroll_transform(look, t->pixels, 1, 2) &&
+           schedule_compute_at(s, sums, name, attach) &&
+           schedule_set_scope(s, sums, SCOPE_REGISTER) &&
+           schedule_compute_at(s, pixels, name, attach) &&
+           (t->is_costly || schedule_set_scope(s, pixels, SCOPE_REGISTER));
+}
+
+bool template_winograd(Look *look, bool *fits)
+{
+    Tiles t = {0};
+    Schedule *s = look->s;
+    if (!analyse(look, &t)) {
+        look->out = NULL;
+        return true;
+    }
+    const char *at = NULL, *attach = NULL;
+    if (!inline_rest(s, &t) || !find_axes(&t))
+        return false;
+    *fits = true;
+    t.is_costly = look_is_costly(t.out->stage->value[0]);
+    choose_block(look, &t);
+    return schedule_points(look, &t) && schedule_products(look, &t) &&
+           order_output(look, &t, &at, &attach) &&
+           schedule_output(look, &t, attach) &&
+           (!t.block || (schedule_compute_at(s, t.products->stage->name,
+                                             t.out->stage->name, at) &&
+                         schedule_compute_at(s, t.points->stage->name,
+                                             t.out->stage->name, at)));
+}
