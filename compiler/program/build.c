@@ -193,7 +193,7 @@ static Scheduled *schedule_group(Builder *b, const GroupDefinition *d)
     double flops = definition_flops(d->def) + d->more_flops;
     double bytes = definition_bytes(d->def);
     Schedule *s = make_schedule(b, d);
-    if (!schedule_choose(s, b->p->target, b->mode, d->hint))
+    if (!schedule_choose(s, b->p->target, b->mode, d->hint, NULL))
         return NULL;
     Kernel *kernel = schedule_lower(s, b->arena);
     if (!kernel)

@@ -58,13 +58,14 @@ static bool analyse(const Look *look, Attention *t)
 }
 
 /* Rows whose tile of `result` fits the registers with `vectors` vectors. */
-static int64_t block_rows(const Look *look, int64_t rows, int64_t vectors)
+static int64_t block_rows(Look *look, int64_t rows, int64_t vectors)
 {
     int64_t most = look->target->tile_registers / vectors - 1;
     if (most < 1)
         most = 1;
     int64_t pieces = (rows + most - 1) / most;
-    return (rows + pieces - 1) / pieces;
+    return look_knob_range(look, "rows", (rows + pieces - 1) / pieces, 1,
+                           rows < most ? rows : most);
 }
 
 /* The operand of a product that varies along its columns. */

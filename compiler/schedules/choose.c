@@ -119,46 +119,78 @@ static bool try_templates(Look *look, const char *hint)
     return sound && fits;
 }
 
-static bool apply(Schedule *s, const Target *target, ScheduleMode mode,
-                  const char *hint)
+static bool apply(Look *look, ScheduleMode mode, const char *hint)
 {
-    Look look = {.s = s, .target = target};
-    look.exact = mode == SCHEDULE_EXACT;
-    look.lanes = target_lanes(target, 4);
-    look.work = work_of(s);
+    Schedule *s = look->s;
     bool fits = false;
-    if (!template_winograd(&look, &fits))
+    look->exact = mode == SCHEDULE_EXACT;
+    look->lanes = target_lanes(look->target, 4);
+    look->work = work_of(s);
+    if (!template_winograd(look, &fits) || (!fits && !take_look(look)))
         return false;
-    if (!fits && !take_look(&look))
-        return false;
-    if (!look.exact && target->has_fma && calls_math(s) &&
+    if (!look->exact && look->target->has_fma && calls_math(s) &&
         !schedule_fused_math(s))
         return false;
-    return fits || try_templates(&look, hint);
+    return fits || try_templates(look, hint);
 }
 
-bool schedule_choose(Schedule *s, const Target *target, ScheduleMode mode,
-                     const char *hint)
+/* Back to the first `given` lines of its trace. */
+static bool reset(Schedule *s, int given)
 {
-    if (mode == SCHEDULE_NAIVE)
-        return true;
-    /* A template that meets a refusal leaves the naive schedule, which is
-     * always right. */
-    Diag *diag = s->diag;
-    int given = s->trace.count;
-    s->diag = diag_new(s->arena, NULL);
-    if (apply(s, target, mode, hint)) {
-        s->diag = diag;
-        return true;
-    }
-    for (int i = 0; i < s->diag->errors.count; i++)
-        log_debug("%s", s->diag->errors.data[i]);
-    log_debug("schedule of %s: no template fits, naive", s->def->name);
-    s->diag = diag;
     const char **trace = s->trace.data;
     schedule_reset(s);
     for (int i = 0; i < given; i++)
         if (!schedule_replay(s, trace[i]))
             return false;
     return true;
+}
+
+static bool refuse(Schedule *s, int given, const Choice *choice,
+                   const char *why)
+{
+    Str text = {0};
+    choice_print(&text, choice);
+    reset(s, given);
+    diag_error(s->diag, "schedule of %s with %s: %s", s->def->name,
+               str_text(&text), why);
+    str_free(&text);
+    return false;
+}
+
+bool schedule_choose_logged(Schedule *s, const Target *target,
+                            ScheduleMode mode, const char *hint,
+                            const Choice *choice, KnobLog *log)
+{
+    Look look = {.s = s, .target = target, .choice = choice};
+    bool asks = choice && choice->count;
+    int given = s->trace.count;
+    *log = (KnobLog){0};
+    if (mode == SCHEDULE_NAIVE)
+        return !asks ||
+               refuse(s, given, choice, "a naive schedule has no knobs");
+    /* A template that meets a refusal leaves the naive schedule, which is
+     * always right. */
+    Diag *diag = s->diag;
+    s->diag = diag_new(s->arena, NULL);
+    bool ok = apply(&look, mode, hint);
+    const char *first =
+        s->diag->errors.count ? s->diag->errors.data[0] : "no template fits";
+    for (int i = 0; i < s->diag->errors.count; i++)
+        log_debug("%s", s->diag->errors.data[i]);
+    s->diag = diag;
+    if (asks && !(ok && look_obeyed(&look)))
+        return refuse(s, given, choice, look.refused ? look.refused : first);
+    if (ok) {
+        *log = look.log;
+        return true;
+    }
+    log_debug("schedule of %s: no template fits, naive", s->def->name);
+    return reset(s, given);
+}
+
+bool schedule_choose(Schedule *s, const Target *target, ScheduleMode mode,
+                     const char *hint, const Choice *choice)
+{
+    KnobLog log;
+    return schedule_choose_logged(s, target, mode, hint, choice, &log);
 }

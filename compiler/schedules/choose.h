@@ -3,6 +3,7 @@
 #ifndef ASSAY_SCHEDULES_CHOOSE_H
 #define ASSAY_SCHEDULES_CHOOSE_H
 
+#include "schedules/knobs.h"
 #include "schedules/schedule.h"
 #include "targets/target.h"
 
@@ -15,8 +16,15 @@ typedef enum ScheduleMode {
 /* Applies the template that fits; `hint` names one to try first: attention,
  * contraction, window, rows or elementwise; NULL or another name: none. `s` is
  * fresh but for the layouts of inputs and outputs that are already fixed by
- * the graph. */
+ * the graph. `choice` has values for knobs of that template; NULL: the cost
+ * model decides them all. False with a diagnostic and `s` as it was when the
+ * template has no such knob, or not with that value. */
 bool schedule_choose(Schedule *s, const Target *target, ScheduleMode mode,
-                     const char *hint);
+                     const char *hint, const Choice *choice);
+/* The same, telling what was decided; `log` is in the schedule's arena, empty
+ * without a template. */
+bool schedule_choose_logged(Schedule *s, const Target *target,
+                            ScheduleMode mode, const char *hint,
+                            const Choice *choice, KnobLog *log);
 
 #endif

@@ -172,50 +172,124 @@ static double output_cost(const Look *look, double depth, int64_t rows,
     return cost;
 }
 
-static Tile best_tile(const Look *look, double depth, int64_t rows,
-                      int64_t pixels, int64_t vectors)
+double look_product_cost(const Look *look, double depth, int64_t pixels,
+                         int64_t vectors, int64_t tile_pixels,
+                         int64_t tile_vectors)
+{
+    return output_cost(look, depth, 1, pixels, vectors,
+                       (Tile){1, tile_pixels, tile_vectors});
+}
+
+enum { MOST_PROPOSED = 8, MOST_PIXELS = 32, MOST_ROWS = 4, MOST_VECTORS = 8 };
+
+/* The search for a tile. */
+typedef struct Search {
+    int64_t rows, pixels, vectors; /* of the output */
+    Tile best;
+    double least;
+    /* The best ones by the cost model, in order. */
+    Tile tile[MOST_PROPOSED];
+    double cost[MOST_PROPOSED];
+    int count;
+    /* What some tile has. */
+    bool has_rows[MOST_ROWS + 1], has_pixels[MOST_PIXELS + 1];
+    bool has_vectors[MOST_VECTORS + 1];
+} Search;
+
+/* Tiles that divide the output alike are one. */
+static bool is_same_division(const Search *s, Tile a, Tile b)
+{
+    return a.vectors == b.vectors &&
+           (s->pixels + a.pixels - 1) / a.pixels ==
+               (s->pixels + b.pixels - 1) / b.pixels &&
+           (s->rows + a.rows - 1) / a.rows == (s->rows + b.rows - 1) / b.rows;
+}
+
+static void rank_tile(Search *s, Tile tile, double cost)
+{
+    if (s->least == 0 || cost < s->least * 0.999) {
+        s->least = cost;
+        s->best = tile;
+    }
+    int at = s->count;
+    for (int i = 0; i < s->count; i++)
+        if (is_same_division(s, tile, s->tile[i]))
+            return;
+    while (at > 0 && cost < s->cost[at - 1])
+        at--;
+    if (at == MOST_PROPOSED)
+        return;
+    if (s->count < MOST_PROPOSED)
+        s->count++;
+    for (int i = s->count - 1; i > at; i--) {
+        s->tile[i] = s->tile[i - 1];
+        s->cost[i] = s->cost[i - 1];
+    }
+    s->tile[at] = tile;
+    s->cost[at] = cost;
+}
+
+static void search_tiles(const Look *look, double depth, Search *s)
 {
     int64_t registers = look->target->tile_registers;
-    const int64_t most_vectors = 8, most_rows = 4, most_joined = 16;
-    double best = 0;
-    Tile chosen = {1, 1, 1};
-    for (int64_t v = 1; v <= most_vectors && v <= vectors; v++)
-        for (int64_t r = 1; r <= most_rows && r <= rows; r++)
-            for (int64_t t = 1; t <= pixels; t++) {
+    const int64_t most_joined = 16;
+    for (int64_t v = 1; v <= MOST_VECTORS && v <= s->vectors; v++)
+        for (int64_t r = 1; r <= MOST_ROWS && r <= s->rows; r++)
+            for (int64_t t = 1; t <= MOST_PIXELS && t <= s->pixels; t++) {
                 /* Several rows only when each is whole, and not many
                  * pixels of them: those of a power-of-two distance share
                  * few sets of the first level cache. */
                 if (r * t * v + v > registers ||
-                    (r > 1 && (t < pixels || r * t > most_joined)))
+                    (r > 1 && (t < s->pixels || r * t > most_joined)))
                     continue;
+                s->has_rows[r] = s->has_pixels[t] = s->has_vectors[v] = true;
                 Tile tile = {r, t, v};
-                double cost =
-                    output_cost(look, depth, rows, pixels, vectors, tile);
-                if (best == 0 || cost < best * 0.999) {
-                    best = cost;
-                    chosen = tile;
-                }
+                if (look_allows(look, "vectors", v) &&
+                    look_allows(look, "rows", r) &&
+                    look_allows(look, "pixels", t))
+                    rank_tile(s, tile,
+                              output_cost(look, depth, s->rows, s->pixels,
+                                          s->vectors, tile));
             }
-    return chosen;
 }
 
-void look_product_tile(const Look *look, double depth, int64_t pixels,
-                       int64_t vectors, int64_t *tile_pixels,
-                       int64_t *tile_vectors)
+static int64_t ask(Look *look, const char *name, int64_t usual,
+                   const bool *has, int most)
 {
-    Tile tile = best_tile(look, depth, 1, pixels, vectors);
-    *tile_pixels = tile.pixels;
-    *tile_vectors = tile.vectors;
+    int64_t values[MOST_PIXELS + 1];
+    int count = 0;
+    for (int i = 1; i <= most; i++)
+        if (has[i])
+            values[count++] = i;
+    return look_knob(look, name, usual, values, count);
 }
 
-static void choose_tile(const Look *look, Contraction *c, double depth)
+static bool choose_tile(Look *look, Contraction *c, double depth)
 {
     const Stage *acc = c->acc->stage;
     int64_t channels = acc->axis[c->vector_axis].extent;
-    c->tile = best_tile(
-        look, depth, c->row_axis < 0 ? 1 : acc->axis[c->row_axis].extent,
-        c->pixel_axis < 0 ? 1 : acc->axis[c->pixel_axis].extent,
-        (channels + look->lanes - 1) / look->lanes);
+    Search s = {
+        .rows = c->row_axis < 0 ? 1 : acc->axis[c->row_axis].extent,
+        .pixels = c->pixel_axis < 0 ? 1 : acc->axis[c->pixel_axis].extent,
+        .vectors = (channels + look->lanes - 1) / look->lanes,
+        .best = {1, 1, 1},
+    };
+    search_tiles(look, depth, &s);
+    Tile t = s.best;
+    c->tile.rows = ask(look, "rows", t.rows, s.has_rows, MOST_ROWS);
+    c->tile.pixels = ask(look, "pixels", t.pixels, s.has_pixels, MOST_PIXELS);
+    c->tile.vectors =
+        ask(look, "vectors", t.vectors, s.has_vectors, MOST_VECTORS);
+    if (!s.count)
+        return look_refuse(look, "no such tile fits the registers");
+    for (int i = 0; i < s.count; i++) {
+        Choice choice = {0};
+        choice_set(&choice, "rows", s.tile[i].rows);
+        choice_set(&choice, "pixels", s.tile[i].pixels);
+        choice_set(&choice, "vectors", s.tile[i].vectors);
+        vec_push(look->s->arena, &look->log.proposals, choice);
+    }
+    return !look->refused;
 }
 
 static bool is_outer(const LoopAxis *axis)
@@ -295,14 +369,18 @@ static bool order_accumulator(Look *look, Contraction *c)
         if (i != last)
             names[count++] = acc->roots.data[spatial + i]->name;
     LoopAxis *deepest = acc->roots.data[spatial + last];
-    const int64_t unroll = 4, block = 16;
+    static const int64_t unrolls[] = {2, 4, 8}, blocks[] = {0, 8, 16, 32, 64};
+    const int64_t unroll = look_knob(look, "unroll", 4, unrolls, 3);
+    const int64_t usual = 16;
     int64_t window = 1;
     for (int i = 0; i < n; i++)
         if (i != last)
             window *= acc->stage->reduce[i].extent;
-    if (!look->exact && window > 1 && deepest->extent >= 2 * block) {
-        c->block = block;
-        if (!schedule_split(s, name, deepest->name, block))
+    if (!look->exact && window > 1 && deepest->extent >= 2 * usual)
+        c->block = look_knob(look, "block", usual, blocks,
+                             deepest->extent >= 64 ? 5 : 4);
+    if (c->block) {
+        if (!schedule_split(s, name, deepest->name, c->block))
             return false;
         for (int i = count; i > outside; i--)
             names[i] = names[i - 1];
@@ -374,17 +452,20 @@ static bool cache_weights(Look *look, const Contraction *c, int64_t panel,
     return look_cache_operand(look, acc, w, v, at);
 }
 
-/* While the tiles of a panel run, the next panel is brought near; behind the
+/* While the tiles of a panel run, a panel to come is brought near; behind the
  * last one lie the weights of what runs next. */
 static bool prefetch_weights(Look *look, const Contraction *c, int64_t panel,
                              double depth)
 {
     const Expr *w = c->weights;
-    if (!c->panels_outside || !c->deepest || !w->buffer->is_constant ||
-        w->outside)
+    static const int64_t distances[] = {0, 1, 2};
+    if (!c->deepest || !w->buffer->is_constant || w->outside)
         return true;
-    return schedule_prefetch(look->s, c->acc->stage->name, w->buffer->name,
-                             c->deepest, (int64_t)depth * panel,
+    int64_t panels =
+        look_knob(look, "prefetch", c->panels_outside ? 1 : 0, distances, 3);
+    return !panels ||
+           schedule_prefetch(look->s, c->acc->stage->name, w->buffer->name,
+                             c->deepest, panels * (int64_t)depth * panel,
                              c->unroll * panel);
 }
 
@@ -432,7 +513,9 @@ static bool order_output(Look *look, Contraction *c, int64_t panel,
      * read once. Few tiles leave the threads only the panels to share. */
     double weight_bytes = depth * (double)channels * 4;
     bool heavy = weight_bytes > 512 * 1024 && panels.extent >= 4;
-    c->panels_outside = heavy || rows * tiles.extent < 4;
+    static const int64_t either[] = {0, 1};
+    c->panels_outside = look_knob(look, "panels_outside",
+                                  heavy || rows * tiles.extent < 4, either, 2);
     if (c->panels_outside) {
         for (int i = count; i > 0; i--)
             loop[i] = loop[i - 1];
@@ -505,7 +588,8 @@ bool template_contraction(Look *look, bool *fits)
     double depth = 1;
     for (int i = 0; i < acc->reduce_count; i++)
         depth *= (double)acc->reduce[i].extent;
-    choose_tile(look, &c, depth);
+    if (!choose_tile(look, &c, depth))
+        return false;
     if (c.tile.rows == 1)
         c.row_axis = -1;
     StageState *copy = NULL;

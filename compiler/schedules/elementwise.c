@@ -97,7 +97,8 @@ bool template_elementwise(Look *look, bool *fits)
             names[n++] = stage->axis[l->dim[i].axis].var->name;
     const char *vector = stage->axis[v].var->name;
     /* Pieces long enough to be worth a task, short enough to share. */
-    const int64_t piece = 4096;
+    static const int64_t pieces[] = {1024, 2048, 4096, 8192, 16384};
+    const int64_t piece = look_knob(look, "piece", 4096, pieces, 5);
     if (stage->axis[v].extent > piece) {
         if (!schedule_split(s, stage->name, vector, piece))
             return false;

@@ -41,8 +41,8 @@ static int contiguous_reduction(const StageState *st)
     return only >= 0 && reads_along(st, only, stage->value[0]) ? only : -1;
 }
 
-/* Partial results in lanes, the axis innermost. */
-static bool reduce_in_lanes(Look *look, StageState *r, int axis)
+/* Partial results in `sums` vectors of lanes, the axis innermost. */
+static bool reduce_in_lanes(Look *look, StageState *r, int axis, int sums)
 {
     Schedule *s = look->s;
     const Stage *stage = r->stage;
@@ -55,7 +55,7 @@ static bool reduce_in_lanes(Look *look, StageState *r, int axis)
     return (stage->reduce_count == 1 ||
             schedule_reorder(s, stage->name, look_order(look, names, n))) &&
            schedule_reduce_lanes(s, stage->name, names[n - 1],
-                                 4 * look->lanes);
+                                 sums * look->lanes);
 }
 
 static int common_axes(const Stage *stage, const Stage *out, int most)
@@ -100,10 +100,12 @@ bool template_rows(Look *look, bool *fits)
     if (rows == 0)
         return true;
     *fits = true;
+    static const int64_t counts[] = {1, 2, 4, 8};
+    int sums = (int)look_knob(look, "sums", 4, counts, 4);
     for (int k = 0; k < look->reductions.count; k++) {
         StageState *r = look->reductions.data[k];
         int axis = contiguous_reduction(r);
-        if (!look->exact && axis >= 0 && !reduce_in_lanes(look, r, axis))
+        if (!look->exact && axis >= 0 && !reduce_in_lanes(look, r, axis, sums))
             return false;
     }
     const char *attach = out->leaves.data[rows - 1]->name;

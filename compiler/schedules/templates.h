@@ -2,6 +2,7 @@
 #ifndef ASSAY_SCHEDULES_TEMPLATES_H
 #define ASSAY_SCHEDULES_TEMPLATES_H
 
+#include "schedules/knobs.h"
 #include "schedules/state.h"
 #include "targets/target.h"
 
@@ -16,7 +17,27 @@ typedef struct Look {
     bool exact;  /* no reassociation, no fused multiply-add */
     int lanes;   /* of 4-byte elements in a register */
     double work; /* flops, or elements without arithmetic */
+    /* Values of knobs that are asked for, or NULL; why they were refused; and
+     * what was decided. */
+    const Choice *choice;
+    const char *refused;
+    KnobLog log;
 } Look;
+
+/* A decision by name: the value that was chosen for the knob, `usual` without
+ * one. A value that is no candidate is refused, and `usual` taken. */
+int64_t look_knob(Look *look, const char *name, int64_t usual,
+                  const int64_t *candidates, int count);
+/* The same with all numbers from `low` to `high`. */
+int64_t look_knob_range(Look *look, const char *name, int64_t usual,
+                        int64_t low, int64_t high);
+/* No other value was chosen for the knob: what a search over several knobs at
+ * once may try. */
+bool look_allows(const Look *look, const char *name, int64_t value);
+/* Notes why the chosen values do not go together; always false. */
+bool look_refuse(Look *look, const char *why);
+/* Every value that was chosen was asked for, and none refused. */
+bool look_obeyed(Look *look);
 
 /* Below this work a parallel region costs more than it saves. */
 #define PARALLEL_WORK 60000.0
@@ -67,11 +88,11 @@ bool look_cache_operand(Look *look, const Stage *stage, const Expr *read,
 /* Computes a kept stage inside the loop `attach` of the output stage,
  * lanes along its last axis. */
 bool look_keep(Look *look, const StageState *st, const char *attach);
-/* The register tile of a product of `pixels` by `vectors` vectors of channels
- * that sums `depth` terms. */
-void look_product_tile(const Look *look, double depth, int64_t pixels,
-                       int64_t vectors, int64_t *tile_pixels,
-                       int64_t *tile_vectors);
+/* Cycles that a product of `pixels` by `vectors` vectors of channels takes,
+ * which sums `depth` terms, in register tiles of at most that size. */
+double look_product_cost(const Look *look, double depth, int64_t pixels,
+                         int64_t vectors, int64_t tile_pixels,
+                         int64_t tile_vectors);
 /* "a b c" from names. */
 const char *look_order(Look *look, const char *const *names, int count);
 

@@ -64,10 +64,11 @@ static const int64_t most_unrolled = 9;
 
 /* Vectors and pixels of a tile: accumulators and, for a product, the
  * window's weights fit the registers, with two left for data. */
-static int64_t choose_window_tile(const Look *look, const Stage *stage,
+static int64_t choose_window_tile(Look *look, const Stage *stage,
                                   int64_t channels, int64_t *tile)
 {
     const int64_t most_vectors = 2, most_pixels = 8;
+    static const int64_t pixels[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14};
     int64_t vectors = (channels + look->lanes - 1) / look->lanes;
     int64_t registers = look->target->tile_registers - 2;
     int64_t window = window_size(stage);
@@ -76,11 +77,17 @@ static int64_t choose_window_tile(const Look *look, const Stage *stage,
     int64_t nv = vectors < most_vectors ? vectors : most_vectors;
     while (nv > 1 && nv * (weights + most_pixels) > registers)
         nv--;
+    nv = look_knob_range(look, "vectors", nv, 1, vectors < 4 ? vectors : 4);
     *tile = registers / nv - weights;
     if (*tile > most_pixels)
         *tile = most_pixels;
     if (*tile < 1)
         *tile = 1;
+    /* Weights that find no register are read again. */
+    int count = 0;
+    while (count < 11 && nv * pixels[count] <= registers)
+        count++;
+    *tile = look_knob(look, "pixels", *tile, pixels, count);
     return nv;
 }
 
@@ -119,6 +126,8 @@ bool template_window(Look *look, bool *fits)
     int64_t channels = o->axis[v].extent;
     int64_t tile, nv = choose_window_tile(look, a, channels, &tile);
     int64_t panel = nv * look->lanes;
+    if (look->refused)
+        return false;
     /* The next axis outwards in memory carries the tile. */
     int p = -1;
     const Layout *l = &o->out[0]->layout;

@@ -3,11 +3,13 @@
  *
  * Where the tiles are many, blocks of rows of them go through all stages
  * while they stay in the second level cache, in parallel over the blocks.
- * Where they are few, each stage is a nest of its own, and the threads share
- * the products by points and panels, so that each reads just its part of the
- * weights, once.
+ * Where they are few, the points of all are computed first; then the threads
+ * share the panels of channels, so that each reads just its part of the
+ * weights, once. In both cases the products of a panel are turned into pixels
+ * before those of the next are computed.
  *
  * A transform handles one vector of channels of one tile, in registers. */
+#include <math.h>
 #include <string.h>
 
 #include "schedules/templates.h"
@@ -19,10 +21,9 @@ typedef struct Tiles {
     const Buffer *weights;
     int image, row, column, channel; /* axes of the output; -1: none */
     int64_t m, grid_rows, grid_columns;
-    int64_t block; /* rows of tiles at once; 0: all, by separate nests */
+    int64_t block; /* rows of tiles at once; 0: all, panels outside */
     bool is_costly;
-    /* of the products */
-    int64_t tile, panel;
+    int64_t tile, panel; /* tiles by channels in registers */
 } Tiles;
 
 /* The only buffer computed here that `x` reads; NULL when there are others. */
@@ -199,27 +200,113 @@ static bool analyse(Look *look, Tiles *t)
 
 /* ---- blocks ------------------------------------------------------------ */
 
-/* Rows of tiles whose points and products stay in the second level cache; 0
- * where all of them do. Blocks of one size are shared best, and each block
- * reads all weights. */
-static void choose_block(const Look *look, Tiles *t)
+enum { MOST_PIXELS = 28, MOST_VECTORS = 8 };
+
+/* How much longer two threads take than half the time of one. */
+static double imbalance(int64_t pieces)
+{
+    return (double)((pieces + 1) / 2 * 2) / (double)pieces;
+}
+
+typedef struct Costs {
+    double depth, point_count;
+    int64_t vectors, tiles, images;
+    double points_bytes, products_bytes, weight_bytes; /* of a tile, all */
+} Costs;
+
+static Costs costs_of(const Look *look, const Tiles *t)
 {
     const Stage *products = t->products->stage;
-    double points =
+    Costs c = {.depth = (double)products->reduce[0].extent,
+               .tiles = products->axis[0].extent,
+               .images = t->out->stage->axis[t->image].extent};
+    int64_t channels = products->axis[3].extent;
+    c.point_count =
         (double)(products->axis[1].extent * products->axis[2].extent);
-    double channels =
-        (double)(products->axis[3].extent + products->reduce[0].extent);
-    double l2 = (double)look->target->l2_bytes;
-    double row_bytes = 4 * points * channels * (double)t->grid_columns;
-    double all_bytes =
-        4 * points * channels * (double)products->axis[0].extent;
-    t->block = 0;
-    if (all_bytes <= 0.9 * l2)
-        return;
-    t->block = 1;
-    for (int64_t rows = 2; rows < t->grid_rows; rows++)
-        if (t->grid_rows % rows == 0 && row_bytes * (double)rows <= 0.6 * l2)
-            t->block = rows;
+    c.vectors = (channels + look->lanes - 1) / look->lanes;
+    c.points_bytes = 4 * c.point_count * c.depth;
+    c.weight_bytes = c.points_bytes * (double)channels;
+    c.products_bytes = 4 * c.point_count * (double)look->lanes;
+    return c;
+}
+
+/* Cycles of all products with the tile that is best for blocks of `rows` rows
+ * of tiles (0: panels outside), *pixels tiles by *vectors vectors; INFINITY
+ * where a block does not fit. */
+static double block_cost(const Look *look, const Tiles *t, const Costs *c,
+                         int64_t rows, int64_t *pixels, int64_t *vectors)
+{
+    const double bytes_per_cycle = 6.5;
+    double l2 = (double)look->target->l2_bytes, best = INFINITY;
+    int64_t tiles = rows ? rows * t->grid_columns : c->tiles;
+    int64_t blocks = c->tiles / tiles;
+    for (int64_t v = 1; v <= MOST_VECTORS && v <= c->vectors; v++)
+        for (int64_t p = 1; p <= MOST_PIXELS && p <= tiles; p++) {
+            /* Panels of one size, which threads can share. */
+            if (p * v + v > look->target->tile_registers ||
+                (!rows && c->vectors % v) || !look_allows(look, "pixels", p) ||
+                !look_allows(look, "vectors", v))
+                continue;
+            int64_t panels = (c->vectors + v - 1) / v;
+            double scratch = (double)tiles *
+                             (c->points_bytes + (double)v * c->products_bytes);
+            double stream = c->weight_bytes;
+            if (rows && scratch > 0.7 * l2 && rows > 1)
+                continue;
+            if (rows)
+                stream = stream > l2 / 2 ? stream * (double)blocks : 0;
+            else if (scratch > 0.8 * l2)
+                stream += (double)panels * c->points_bytes * (double)tiles;
+            double cycles =
+                (double)blocks * c->point_count *
+                look_product_cost(look, c->depth, tiles, c->vectors, p, v);
+            cycles = fmax(cycles, stream / bytes_per_cycle);
+            cycles *= 0.5 + 0.5 * imbalance(rows ? blocks : panels);
+            if (cycles < best * 0.999) {
+                best = cycles;
+                *pixels = p;
+                *vectors = v;
+            }
+        }
+    return best;
+}
+
+/* Blocks of one size are shared best, and each block reads all weights. */
+static bool choose_block(Look *look, Tiles *t)
+{
+    enum { MOST_CANDIDATES = 16 };
+    Costs c = costs_of(look, t);
+    int64_t rows[MOST_CANDIDATES], pixels, vectors, usual = 0;
+    double best = INFINITY;
+    int count = 0;
+    for (int64_t r = 0; r < t->grid_rows && count < MOST_CANDIDATES; r++) {
+        if (r && t->grid_rows % r)
+            continue;
+        double cost = block_cost(look, t, &c, r, &pixels, &vectors);
+        if (cost == INFINITY)
+            continue;
+        rows[count++] = r;
+        if (cost < best) {
+            best = cost;
+            usual = r;
+        }
+    }
+    t->block = look_knob(look, "block", usual, rows, count);
+    if (block_cost(look, t, &c, t->block, &pixels, &vectors) == INFINITY)
+        return look_refuse(look, "no such tile fits the registers");
+    t->tile = look_knob_range(look, "pixels", pixels, 1, MOST_PIXELS);
+    t->panel = look_knob_range(look, "vectors", vectors, 1, MOST_VECTORS) *
+               look->lanes;
+    for (int i = 0; i < count; i++) {
+        Choice choice = {0};
+        if (block_cost(look, t, &c, rows[i], &pixels, &vectors) == INFINITY)
+            continue;
+        choice_set(&choice, "block", rows[i]);
+        choice_set(&choice, "pixels", pixels);
+        choice_set(&choice, "vectors", vectors);
+        vec_push(look->s->arena, &look->log.proposals, choice);
+    }
+    return !look->refused;
 }
 
 /* ---- stages ------------------------------------------------------------ */
@@ -313,85 +400,74 @@ static bool schedule_register_tile(Look *look, const Tiles *t,
            look_contract(look, acc);
 }
 
-static bool schedule_products(Look *look, Tiles *t)
+/* For the channels of a panel of the output: point by point, panels of weights
+ * by tiles. */
+static bool schedule_products(Look *look, const Tiles *t)
 {
     Schedule *s = look->s;
-    StageState *st = t->products;
-    const Stage *stage = st->stage;
-    const char *name = stage->name;
-    int64_t tiles = stage->axis[0].extent, channels = stage->axis[3].extent;
-    if (t->block)
-        tiles = t->block * t->grid_columns;
-    look_product_tile(look, (double)stage->reduce[0].extent, tiles,
-                      (channels + look->lanes - 1) / look->lanes, &t->tile,
-                      &t->panel);
-    t->panel *= look->lanes;
+    const StageState *st = t->products;
+    const char *name = st->stage->name;
     /* Read from the first to the last weight. */
     Layout order = {.count = 5,
-                    .dim = {{0, 0}, {1, 0}, {2, 0}, {3, 0}, {2, t->panel}}};
+                    .dim = {{2, 0}, {0, 0}, {1, 0}, {3, 0}, {2, t->panel}}};
     if (!schedule_pack(s, t->weights->name, order) ||
         !schedule_cache(s, name) || !pack_points(look, st))
         return false;
     const StageState *acc =
         schedule_stage(s, arena_printf(s->arena, "%s_acc", name));
-    const char *tile = axis_name(st, 0), *channel = axis_name(st, 3);
-    if (!schedule_split_even(s, name, tile, t->tile) ||
-        !schedule_split(s, name, channel, t->panel))
+    const char *tile = axis_name(st, 0);
+    if (!schedule_split_even(s, name, tile, t->tile))
         return false;
     const char *attach = arena_printf(s->arena, "%s.o", tile);
-    const char *panels = arena_printf(s->arena, "%s.o", channel);
     const char *pixel = arena_printf(s->arena, "%s.i", tile);
-    const char *names[] = {axis_name(st, 1),
-                           axis_name(st, 2),
-                           panels,
-                           attach,
-                           pixel,
-                           arena_printf(s->arena, "%s.i", channel)};
-    if (!schedule_reorder(s, name, look_order(look, names, 6)) ||
-        !schedule_unroll(s, name, pixel) ||
-        !schedule_vectorize(s, name, names[5]) ||
-        !schedule_register_tile(look, t, acc, attach))
-        return false;
-    if (t->block || look->work < PARALLEL_WORK)
-        return true;
-    if (!schedule_fuse(s, name, names[0], names[1]))
-        return false;
-    const char *all = arena_printf(s->arena, "%s*%s", names[0], names[1]);
-    if (channels % t->panel == 0) {
-        if (!schedule_fuse(s, name, all, panels))
-            return false;
-        all = arena_printf(s->arena, "%s*%s", all, panels);
-    }
-    return schedule_parallel(s, name, all);
+    const char *names[] = {axis_name(st, 1), axis_name(st, 2), attach, pixel,
+                           axis_name(st, 3)};
+    return schedule_reorder(s, name, look_order(look, names, 5)) &&
+           schedule_unroll(s, name, pixel) &&
+           schedule_vectorize(s, name, names[4]) &&
+           schedule_register_tile(look, t, acc, attach);
 }
 
-/* The loops of the output around its tiles; `at` gets the one of a block,
- * `attach` that of a vector of channels of a tile. */
-static bool order_output(Look *look, const Tiles *t, const char **at,
-                         const char **attach)
+/* The loops of the output around its tiles. */
+typedef struct Loops {
+    const char *block, *panel, *vector; /* `block` is NULL without blocks */
+} Loops;
+
+static bool order_output(Look *look, const Tiles *t, Loops *loops)
 {
     Schedule *s = look->s;
     const StageState *st = t->out;
     const char *name = st->stage->name;
+    const char *image = axis_name(st, t->image);
     const char *row = axis_name(st, t->row);
     const char *column = axis_name(st, t->column);
     const char *channel = axis_name(st, t->channel);
-    const char *names[8];
+    const char *names[10];
     int n = 0;
-    names[n++] = axis_name(st, t->image);
+    bool has_images = st->stage->axis[t->image].extent > 1;
+    loops->panel = arena_printf(s->arena, "%s.o", channel);
+    if (!schedule_split(s, name, channel, t->panel))
+        return false;
+    channel = arena_printf(s->arena, "%s.i", channel);
     if (t->block) {
+        loops->block = arena_printf(s->arena, "%s.o", row);
         if (!schedule_split(s, name, row, t->block * t->m))
             return false;
-        names[n++] = *at = arena_printf(s->arena, "%s.o", row);
         row = arena_printf(s->arena, "%s.i", row);
+        if (has_images)
+            names[n++] = image;
+        names[n++] = loops->block;
     }
     if (!schedule_split(s, name, row, t->m) ||
         !schedule_split(s, name, column, t->m) ||
         !schedule_split(s, name, channel, look->lanes))
         return false;
+    names[n++] = loops->panel;
+    if (!t->block || !has_images)
+        names[n++] = image;
     names[n++] = arena_printf(s->arena, "%s.o", row);
     names[n++] = arena_printf(s->arena, "%s.o", column);
-    names[n++] = *attach = arena_printf(s->arena, "%s.o", channel);
+    names[n++] = loops->vector = arena_printf(s->arena, "%s.o", channel);
     int inner = n;
     names[n++] = arena_printf(s->arena, "%s.i", row);
     names[n++] = arena_printf(s->arena, "%s.i", column);
@@ -404,58 +480,48 @@ static bool order_output(Look *look, const Tiles *t, const char **at,
         if (!schedule_unroll(s, name, names[i]))
             return false;
     const char *first = names[0];
-    bool is_even =
-        st->stage->axis[t->row].extent % (t->block ? t->block * t->m : t->m) ==
-        0;
-    if (is_even && schedule_fuse(s, name, first, names[1])) {
-        first = arena_printf(s->arena, "%s*%s", first, names[1]);
-        if (t->block)
-            *at = first;
-    } else if (st->stage->axis[t->image].extent == 1) {
-        const char *swapped[8] = {names[1], names[0]};
-        memcpy(swapped + 2, names + 2, (size_t)(n - 2) * sizeof *names);
-        if (!schedule_reorder(s, name, look_order(look, swapped, n)))
+    int64_t rows = st->stage->axis[t->row].extent;
+    if (t->block && has_images && rows % (t->block * t->m) == 0) {
+        if (!schedule_fuse(s, name, image, loops->block))
             return false;
-        first = names[1];
-        if (t->block)
-            *at = names[0];
+        first = arena_printf(s->arena, "%s*%s", image, loops->block);
+        loops->block = first;
     }
     return look->work < PARALLEL_WORK || st->leaves.data[0]->extent < 2 ||
            schedule_parallel(s, name, first);
 }
 
-static bool schedule_output(Look *look, const Tiles *t, const char *attach)
+static bool schedule_output(Look *look, const Tiles *t, const Loops *loops)
 {
     Schedule *s = look->s;
     const char *name = t->out->stage->name;
     const char *sums = t->sums->stage->name, *pixels = t->pixels->stage->name;
     return unroll_transform(look, t->sums, 2, 1) &&
            unroll_transform(look, t->pixels, 1, 2) &&
-           schedule_compute_at(s, sums, name, attach) &&
+           schedule_compute_at(s, sums, name, loops->vector) &&
            schedule_set_scope(s, sums, SCOPE_REGISTER) &&
-           schedule_compute_at(s, pixels, name, attach) &&
+           schedule_compute_at(s, pixels, name, loops->vector) &&
            (t->is_costly || schedule_set_scope(s, pixels, SCOPE_REGISTER));
 }
 
 bool template_winograd(Look *look, bool *fits)
 {
     Tiles t = {0};
+    Loops loops = {0};
     Schedule *s = look->s;
     if (!analyse(look, &t)) {
         look->out = NULL;
         return true;
     }
-    const char *at = NULL, *attach = NULL;
     if (!inline_rest(s, &t) || !find_axes(&t))
         return false;
     *fits = true;
+    const char *out = t.out->stage->name;
     t.is_costly = look_is_costly(t.out->stage->value[0]);
-    choose_block(look, &t);
-    return schedule_points(look, &t) && schedule_products(look, &t) &&
-           order_output(look, &t, &at, &attach) &&
-           schedule_output(look, &t, attach) &&
-           (!t.block || (schedule_compute_at(s, t.products->stage->name,
-                                             t.out->stage->name, at) &&
-                         schedule_compute_at(s, t.points->stage->name,
-                                             t.out->stage->name, at)));
+    return choose_block(look, &t) && schedule_points(look, &t) &&
+           schedule_products(look, &t) && order_output(look, &t, &loops) &&
+           schedule_output(look, &t, &loops) &&
+           schedule_compute_at(s, t.products->stage->name, out, loops.panel) &&
+           (!t.block ||
+            schedule_compute_at(s, t.points->stage->name, out, loops.block));
 }

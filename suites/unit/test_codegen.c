@@ -45,7 +45,7 @@ static char *assembly(Arena *a, const char *text, const char *layout,
     assert_non_null(def);
     Schedule *s = schedule_new(a, diag, def);
     assert_true(schedule_replay(s, layout));
-    assert_true(schedule_choose(s, target, SCHEDULE_FAST, NULL));
+    assert_true(schedule_choose(s, target, SCHEDULE_FAST, NULL, NULL));
     Str out = {0};
     if (!codegen_llvm_text(&out, diag, schedule_lower(s, a), target, true))
         fail_msg("%s", diag->errors.data[0]);

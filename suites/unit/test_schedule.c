@@ -379,7 +379,8 @@ static void check_others(Arena *a, const Case *c, const Kernel *k,
     }
 }
 
-static void check_case(const Case *c, const Target *target, ScheduleMode mode)
+static void check_case(const Case *c, const Target *target, ScheduleMode mode,
+                       const Choice *choice)
 {
     Arena *a = arena_new();
     Diag *diag = diag_new(a, NULL);
@@ -398,7 +399,8 @@ static void check_case(const Case *c, const Target *target, ScheduleMode mode)
 
     Schedule *s = schedule_new(a, diag, def);
     apply_packs(s, c);
-    assert_true(schedule_choose(s, target, mode, NULL));
+    if (!schedule_choose(s, target, mode, NULL, choice))
+        fail_msg("%s: %s", c->name, diag->errors.data[0]);
     Kernel *k = schedule_lower(s, a);
     kernel_verify(k);
     void **tuned = make_data(a, k);
@@ -448,7 +450,114 @@ static void test_cases(void **state)
     for (int i = 0; i < CASES; i++)
         for (size_t t = 0; t < sizeof facts / sizeof *facts; t++)
             for (int m = SCHEDULE_EXACT; m <= SCHEDULE_FAST; m++)
-                check_case(&cases[i], &facts[t], (ScheduleMode)m);
+                check_case(&cases[i], &facts[t], (ScheduleMode)m, NULL);
+}
+
+/* Gives what was decided for a case, with `choice`. */
+static bool choose(Arena *a, Diag *diag, const Case *c, const Target *target,
+                   ScheduleMode mode, const Choice *choice, KnobLog *log,
+                   Str *trace)
+{
+    Schedule *s = schedule_new(a, diag, definition_parse(a, diag, c->text));
+    apply_packs(s, c);
+    bool ok = schedule_choose_logged(s, target, mode, NULL, choice, log);
+    schedule_print_trace(trace, s);
+    return ok;
+}
+
+/* Every `step`th value of each knob, the others as usual, and proposal. */
+static void check_knobs(const Case *c, const Target *target, int step)
+{
+    Arena *a = arena_new();
+    Diag *diag = diag_new(a, NULL);
+    KnobLog log, other;
+    Str usual = {0}, trace = {0};
+    assert_true(choose(a, diag, c, target, SCHEDULE_FAST, NULL, &log, &usual));
+    Choice all = {0};
+    for (int i = 0; i < log.knobs.count; i++) {
+        const KnobRow *row = &log.knobs.data[i];
+        bool has_own = false;
+        choice_set(&all, row->name, row->value);
+        for (int k = 0; k < row->count; k++) {
+            Choice one = {0};
+            choice_set(&one, row->name, row->candidates[k]);
+            has_own |= row->candidates[k] == row->value;
+            if (k % step == i % step)
+                check_case(c, target, SCHEDULE_FAST, &one);
+        }
+        if (!has_own)
+            fail_msg("%s: %s=%lld is no candidate", c->name, row->name,
+                     (long long)row->value);
+    }
+    /* The values that were taken give the same schedule when asked for. */
+    assert_true(
+        choose(a, diag, c, target, SCHEDULE_FAST, &all, &other, &trace));
+    assert_string_equal(str_text(&usual), str_text(&trace));
+    for (int i = 0; i < log.proposals.count; i += step)
+        check_case(c, target, SCHEDULE_FAST, &log.proposals.data[i]);
+    str_free(&usual);
+    str_free(&trace);
+    arena_free(a);
+}
+
+static void test_knobs(void **state)
+{
+    (void)state;
+    for (int i = 0; i < CASES; i++) {
+        check_knobs(&cases[i], &facts[0], 3);
+        check_knobs(&cases[i], &facts[2], 11); /* these are compiled, too */
+    }
+}
+
+/* What is no value of a knob, no knob, or does not go together is refused
+ * and leaves the schedule as it was. */
+static void test_refused_knobs(void **state)
+{
+    (void)state;
+    static const struct {
+        int of; /* which case */
+        Choice choice;
+        ScheduleMode mode;
+        const char *why;
+    } rows[] = {
+        {0,
+         {{{"vectors", 99}}, 1},
+         SCHEDULE_FAST,
+         "vectors=99: there are 1 2"},
+        {0, {{{"rows", -1}}, 1}, SCHEDULE_FAST, "rows=-1: there are 1"},
+        {0, {{{"panels_outside", 2}}, 1}, SCHEDULE_FAST, "there are 0 1"},
+        {0, {{{"unroll", 0}}, 1}, SCHEDULE_FAST, "unroll=0: there are 2 4 8"},
+        {0,
+         {{{"colour", 3}}, 1},
+         SCHEDULE_FAST,
+         "colour: this schedule has no"},
+        {2,
+         {{{"rows", 2}, {"pixels", 7}, {"vectors", 3}}, 3},
+         SCHEDULE_EXACT,
+         "registers"},
+        {0, {{{"pixels", 2}}, 1}, SCHEDULE_NAIVE, "a naive schedule has no"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const Case *c = &cases[rows[i].of];
+        Arena *a = arena_new();
+        Diag *diag = diag_new(a, NULL);
+        KnobLog log;
+        Str trace = {0}, before = {0};
+        Schedule *s =
+            schedule_new(a, diag, definition_parse(a, diag, c->text));
+        apply_packs(s, c);
+        schedule_print_trace(&before, s);
+        assert_false(choose(a, diag, c, &facts[0], rows[i].mode,
+                            &rows[i].choice, &log, &trace));
+        assert_string_equal(str_text(&before), str_text(&trace));
+        assert_int_equal(diag->errors.count, 1);
+        if (!strstr(diag->errors.data[0], rows[i].why))
+            fail_msg("\"%s\" has no \"%s\"", diag->errors.data[0],
+                     rows[i].why);
+        str_free(&trace);
+        str_free(&before);
+        arena_free(a);
+    }
 }
 
 /* The contraction template must fit these, not fall back. */
@@ -462,7 +571,7 @@ static void test_templates_fit(void **state)
         Schedule *s = schedule_new(a, diag, def);
         Str trace = {0};
         apply_packs(s, &cases[i]);
-        assert_true(schedule_choose(s, &facts[0], SCHEDULE_FAST, NULL));
+        assert_true(schedule_choose(s, &facts[0], SCHEDULE_FAST, NULL, NULL));
         schedule_print_trace(&trace, s);
         if (!strstr(str_text(&trace), "register"))
             fail_msg("%s: no register tile in\n%s", cases[i].name,
@@ -485,7 +594,7 @@ static bool trace_has(const char *name, const char *word)
             schedule_new(a, diag, definition_parse(a, diag, cases[i].text));
         apply_packs(s, &cases[i]);
         Str trace = {0};
-        assert_true(schedule_choose(s, &facts[0], SCHEDULE_FAST, NULL));
+        assert_true(schedule_choose(s, &facts[0], SCHEDULE_FAST, NULL, NULL));
         schedule_print_trace(&trace, s);
         found = strstr(str_text(&trace), word) != NULL;
         str_free(&trace);
@@ -562,6 +671,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cases),
+        cmocka_unit_test(test_knobs),
+        cmocka_unit_test(test_refused_knobs),
         cmocka_unit_test(test_templates_fit),
         cmocka_unit_test(test_ways),
         cmocka_unit_test(test_refusals),
