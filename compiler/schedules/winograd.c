@@ -256,11 +256,14 @@ static double block_cost(const Look *look, const Tiles *t, const Costs *c,
             if (rows)
                 stream = stream > l2 / 2 ? stream * (double)blocks : 0;
             else if (scratch > 0.8 * l2)
-                stream += (double)panels * c->points_bytes * (double)tiles;
+                stream +=
+                    (double)(panels + 1) * c->points_bytes * (double)tiles;
             double cycles =
                 (double)blocks * c->point_count *
                 look_product_cost(look, c->depth, tiles, c->vectors, p, v);
-            cycles = fmax(cycles, stream / bytes_per_cycle);
+            cycles += stream / bytes_per_cycle;
+            /* Even within the cache, less is nearer. */
+            cycles *= 1 + 0.3 * fmin(scratch / l2, 1);
             cycles *= 0.5 + 0.5 * imbalance(rows ? blocks : panels);
             if (cycles < best * 0.999) {
                 best = cycles;
