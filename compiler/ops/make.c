@@ -51,6 +51,13 @@ Tensor *op_make_slice(Graph *g, const char *name, Tensor *x, int axis,
     return make(g, graph_add_node(g, "Slice", name, inputs, 4, 1));
 }
 
+Tensor *op_make_product(Graph *g, const char *name, Tensor *x, Tensor *y)
+{
+    Tensor *inputs[] = {x, y};
+
+    return make(g, graph_add_node(g, "Mul", name, inputs, 2, 1));
+}
+
 Tensor *op_make_relayout(Graph *g, const char *name, Tensor *x)
 {
     return make(g, graph_add_node(g, "assay::Relayout", name, &x, 1, 1));

@@ -19,6 +19,8 @@ Tensor *op_make_reshape(Graph *g, const char *name, Tensor *x,
 /* `extent` elements of axis `axis` of `x`, from `start` on. */
 Tensor *op_make_slice(Graph *g, const char *name, Tensor *x, int axis,
                       int64_t start, int64_t extent);
+/* x * y, element by element; shapes broadcast. */
+Tensor *op_make_product(Graph *g, const char *name, Tensor *x, Tensor *y);
 /* A copy of `x`, which the caller gives another layout. */
 Tensor *op_make_relayout(Graph *g, const char *name, Tensor *x);
 

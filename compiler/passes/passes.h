@@ -54,16 +54,17 @@ void pass_infer(PassContext *c);     /* types and shapes of every tensor */
 void pass_canonical(PassContext *c); /* Op.canonical: quantized layers */
 /* Whether there is a node that it might rewrite. */
 bool graph_has_canonical(const Graph *g);
-void pass_slice(PassContext *c);     /* one node a part of a tensor */
-void pass_simplify(PassContext *c);  /* identities, transposes, dropout */
-void pass_fold(PassContext *c);      /* constant folding */
-void pass_decompose(PassContext *c); /* Op.decompose: batch norm to scale */
-void pass_batchnorm(PassContext *c); /* scale and shift into weights */
-void pass_cse(PassContext *c);       /* common subexpressions */
-void pass_dce(PassContext *c);       /* dead code */
-void pass_merge(PassContext *c);     /* products of one operand */
-void pass_algorithm(PassContext *c); /* Op.algorithms: Winograd's tiles */
-void pass_layout(PassContext *c);    /* a layout for every tensor */
-void pass_fuse(PassContext *c);      /* groups */
+void pass_slice(PassContext *c);      /* one node a part of a tensor */
+void pass_reciprocal(PassContext *c); /* x / constant into a product */
+void pass_simplify(PassContext *c);   /* identities, transposes, dropout */
+void pass_fold(PassContext *c);       /* constant folding */
+void pass_decompose(PassContext *c);  /* Op.decompose: batch norm to scale */
+void pass_batchnorm(PassContext *c);  /* scale and shift into weights */
+void pass_cse(PassContext *c);        /* common subexpressions */
+void pass_dce(PassContext *c);        /* dead code */
+void pass_merge(PassContext *c);      /* products of one operand */
+void pass_algorithm(PassContext *c);  /* Op.algorithms: Winograd's tiles */
+void pass_layout(PassContext *c);     /* a layout for every tensor */
+void pass_fuse(PassContext *c);       /* groups */
 
 #endif

@@ -16,6 +16,7 @@ const Pass pass_list[] = {
      pass_slice},
     {"simplify", "identities, casts, transposes, reshapes", 1, pass_simplify},
     {"batchnorm", "scale and shift into weights and bias", 2, pass_batchnorm},
+    {"reciprocal", "divisions by constants into products", 2, pass_reciprocal},
     {"cse", "common subexpressions and equal constants", 1, pass_cse},
     {"dce", "nodes that no output needs", 1, pass_dce},
     {"merge", "products of one operand into a single one", 1, pass_merge},

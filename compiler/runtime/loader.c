@@ -1,8 +1,10 @@
-/* The loader: checks an artifact, maps its weights, allocates its arena and
- * opens its code. After artifact_load nothing is allocated any more. */
+/* The loader: checks an artifact, brings its weights into memory, allocates
+ * its arena and opens its code. After artifact_load nothing is allocated any
+ * more. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,7 +17,7 @@
 #include "runtime/pool.h"
 #include "targets/cpu.h"
 
-enum { HUGE_PAGE = 2 << 20 };
+enum { HUGE_PAGE = 2 << 20, LEAST_HUGE_PAGES = 1 };
 
 typedef struct Mapping {
     void *data; /* NULL: empty */
@@ -60,6 +62,37 @@ static AssayStatus check_machine(const Manifest *m, const char *dir,
     return error->status;
 }
 
+/* Opens a file of the artifact that has the right size; -1 with an error. */
+static int open_file(const char *path, const ManifestFile *file,
+                     AssayError *error)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info)) {
+        error_set(error, ASSAY_NO_ARTIFACT, "%s: %s", path, strerror(errno));
+    } else if (info.st_size != file->bytes) {
+        error_set(error, ASSAY_DAMAGED,
+                  "%s: %lld bytes instead of %lld; compile the model again",
+                  path, (long long)info.st_size, (long long)file->bytes);
+    } else {
+        return fd;
+    }
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+/* The bytes that `file` is said to have. */
+static AssayStatus check_sum(const char *path, const ManifestFile *file,
+                             const void *data, AssayError *error)
+{
+    if (hash_bytes(data ? data : "", (size_t)file->bytes, 0) == file->hash)
+        return ASSAY_OK;
+    return error_set(error, ASSAY_DAMAGED,
+                     "%s: its checksum is wrong; compile the model again",
+                     path);
+}
+
 /* Maps a file of the artifact read-only once its size and checksum are
  * right. The checksum also brings its pages into memory. */
 static AssayStatus map_file(const char *path, const ManifestFile *file,
@@ -67,22 +100,9 @@ static AssayStatus map_file(const char *path, const ManifestFile *file,
                             AssayError *error)
 {
     *mapping = (Mapping){0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct stat info;
-    if (fd < 0 || fstat(fd, &info)) {
-        error_set(error, ASSAY_NO_ARTIFACT, "%s: %s", path, strerror(errno));
-        if (fd >= 0)
-            close(fd);
+    int fd = open_file(path, file, error);
+    if (fd < 0)
         return error->status;
-    }
-    if (info.st_size != file->bytes) {
-        close(fd);
-        return error_set(error, ASSAY_DAMAGED,
-                         "%s: %lld bytes instead of %lld; compile the model "
-                         "again",
-                         path, (long long)info.st_size,
-                         (long long)file->bytes);
-    }
     mapping->size = (size_t)file->bytes;
     if (mapping->size)
         mapping->data =
@@ -93,13 +113,8 @@ static AssayStatus map_file(const char *path, const ManifestFile *file,
         return error_set(error, ASSAY_NO_MEMORY, "%s: cannot map: %s", path,
                          strerror(errno));
     }
-    if (!skip_checksum && hash_bytes(mapping->data ? mapping->data : "",
-                                     mapping->size, 0) != file->hash)
-        return error_set(error, ASSAY_DAMAGED,
-                         "%s: its checksum is wrong; compile the model "
-                         "again",
-                         path);
-    return ASSAY_OK;
+    return skip_checksum ? ASSAY_OK
+                         : check_sum(path, file, mapping->data, error);
 }
 
 static void unmap(Mapping *mapping)
@@ -107,6 +122,86 @@ static void unmap(Mapping *mapping)
     if (mapping->data)
         munmap(mapping->data, mapping->size);
     *mapping = (Mapping){0};
+}
+
+/* Memory of the process at a multiple of `align`, zero; NULL when there is
+ * none. In huge pages where `align` says so and the system has them. */
+static char *map_memory(size_t bytes, size_t align, Mapping *mapping)
+{
+    size_t size = (bytes + align - 1) / align * align + align;
+    char *data = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED)
+        return NULL;
+    *mapping = (Mapping){data, size};
+    char *start =
+        (char *)(((uintptr_t)data + align - 1) & ~((uintptr_t)align - 1));
+    if (align == HUGE_PAGE)
+        madvise(start, size - align, MADV_HUGEPAGE);
+    return start;
+}
+
+static bool read_whole(int fd, char *data, size_t bytes)
+{
+    while (bytes > 0) {
+        ssize_t got = read(fd, data, bytes);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        data += got;
+        bytes -= (size_t)got;
+    }
+    return true;
+}
+
+/* False where the system has none, or none to be had by asking. */
+static bool has_huge_pages(void)
+{
+    char text[64] = "";
+    FILE *file = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "r");
+    if (!file)
+        return false;
+    bool known = fgets(text, sizeof text, file) != NULL;
+    fclose(file);
+    return known && !strstr(text, "[never]");
+}
+
+/* Weights that no cache holds are read into huge pages: from small ones a
+ * core gets a third of the bandwidth, as prefetchers stop at the end of a page
+ * and each new one costs a walk of the page table. What runs through them in
+ * one go is most of the time of a layer with few pixels. Others are mapped,
+ * and so shared by all processes that run them. */
+static AssayStatus load_weights(Artifact *a, const char *path,
+                                const ManifestFile *file,
+                                const LoadOptions *options, AssayError *error)
+{
+    size_t bytes = (size_t)file->bytes;
+    if (bytes < LEAST_HUGE_PAGES * (size_t)HUGE_PAGE || !has_huge_pages()) {
+        AssayStatus status =
+            map_file(path, file, options->skip_checksums, &a->weights, error);
+        a->call.weights = a->weights.data;
+        return status;
+    }
+    int fd = open_file(path, file, error);
+    if (fd < 0)
+        return error->status;
+    char *data = map_memory(bytes, HUGE_PAGE, &a->weights);
+    bool complete = data && read_whole(fd, data, bytes);
+    if (!data)
+        error_set(error, ASSAY_NO_MEMORY, "no memory for weights of %zu bytes",
+                  bytes);
+    else if (!complete)
+        error_set(error, ASSAY_NO_ARTIFACT, "%s: cannot be read: %s", path,
+                  strerror(errno));
+    close(fd);
+    if (!complete)
+        return error->status;
+    a->call.weights = data;
+    if (!options->skip_checksums)
+        check_sum(path, file, data, error);
+    mprotect(a->weights.data, a->weights.size, PROT_READ);
+    return error->status;
 }
 
 /* ---- loading ---------------------------------------------------------- */
@@ -169,18 +264,10 @@ static AssayStatus allocate_arena(Artifact *a, AssayError *error)
     /* Whole huge pages where there is enough to fill some: fewer TLB
      * misses, and no page faults during the first run. */
     size_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : 4096;
-    /* arena_bytes is an int64_t: the sum cannot wrap. */
-    size_t size = (bytes + align - 1) / align * align + align;
-    char *data = mmap(NULL, size, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (data == MAP_FAILED)
+    a->call.arena = map_memory(bytes, align, &a->arena_map);
+    if (!a->call.arena)
         return error_set(error, ASSAY_NO_MEMORY,
                          "no memory for an arena of %zu bytes", bytes);
-    a->arena_map = (Mapping){data, size};
-    uintptr_t address = ((uintptr_t)data + align - 1) & ~(align - 1);
-    a->call.arena = (char *)address;
-    if (align == HUGE_PAGE)
-        madvise(a->call.arena, size - align, MADV_HUGEPAGE);
     memset(a->call.arena, 0, bytes);
     return ASSAY_OK;
 }
@@ -231,14 +318,12 @@ static AssayStatus load(Artifact *a, const char *dir,
         return status;
     const ManifestFile *weights = &a->manifest.weights;
     const char *path = arena_printf(a->memory, "%s/%s", dir, weights->name);
-    status =
-        map_file(path, weights, options->skip_checksums, &a->weights, error);
+    status = load_weights(a, path, weights, options, error);
     if (status != ASSAY_OK)
         return status;
     if (weights->bytes < a->manifest.info.weight_bytes)
         return error_set(error, ASSAY_BAD_MANIFEST,
                          "%s: shorter than weight_bytes says", path);
-    a->call.weights = a->weights.data;
     status = load_code(a, dir, options, error);
     if (status == ASSAY_OK)
         status = allocate_arena(a, error);

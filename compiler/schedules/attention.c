@@ -159,6 +159,27 @@ static bool tile_scores(Look *look, const Attention *t, const char *attach,
            tile_product(look, product, scores, panel);
 }
 
+/* Rows of weights are not normalized: the row of the result is, which has
+ * fewer elements than the sequence. */
+static bool normalize_result(Look *look, Attention *t)
+{
+    const Stage *result = t->result->stage;
+    for (int i = 0; i < look->kept.count && !look->exact; i++) {
+        const Stage *kept = look->kept.data[i]->stage;
+        const Expr *x = kept->value[0], *product = result->value[0];
+        bool is_operand = product->arg[0]->buffer == kept->out[0] ||
+                          product->arg[1]->buffer == kept->out[0];
+        if (!is_operand || x->kind != EX_DIV || x->arg[0]->kind != EX_READ ||
+            x->arg[1]->kind != EX_READ ||
+            look_uses(look->kept.data[i], t->column, x->arg[1]))
+            continue;
+        vec_remove(&look->kept, i);
+        return schedule_inline(look->s, kept->name) &&
+               schedule_factor(look->s, result->name);
+    }
+    return true;
+}
+
 bool template_attention(Look *look, bool *fits)
 {
     Attention t = {0};
@@ -167,6 +188,8 @@ bool template_attention(Look *look, bool *fits)
     *fits = true;
     Schedule *s = look->s;
     const Stage *out = t.out->stage;
+    if (!normalize_result(look, &t))
+        return false;
     int64_t vectors =
         (out->axis[t.column].extent + look->lanes - 1) / look->lanes;
     t.block = block_rows(look, out->axis[t.row].extent, vectors);

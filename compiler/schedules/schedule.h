@@ -17,6 +17,9 @@ Schedule *schedule_new(Arena *arena, Diag *diag, const Definition *def);
 
 /* Substitutes the stage into all that read it. No reductions. */
 bool schedule_inline(Schedule *s, const char *stage);
+/* A factor or divisor that all summands of the stage have in common is applied
+ * to the sum instead, where it is read. */
+bool schedule_factor(Schedule *s, const char *stage);
 /* Two neighbouring axes of all stages and buffers become one, "A_B": a
  * pixel axis instead of rows and columns. Applies before other loop
  * primitives, where every buffer lets it: both axes whole, plain and next

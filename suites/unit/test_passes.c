@@ -284,6 +284,52 @@ static void test_simplify(void **state)
            "  output y\n");
 }
 
+static void test_reciprocal(void **state)
+{
+    (void)state;
+    expect(pass_reciprocal, 2,
+           "graph g\n"
+           "  input x: f32[2,3]\n"
+           "  const c: f32[3] = {2, 3, -0.5}\n"
+           "  a: f32[2,3] = Div div(x, c)\n"
+           "  y: f32[2,3] = Softmax s(a) {axis=-1}\n"
+           "  output y\n",
+           "  input x: f32[2,3]\n"
+           "  const \"const\": f32[3] from() = {0.5, 0.33333334, -2}\n"
+           "  div_7: f32[2,3] from(div_7, a) = Mul div_7(x, \"const\") "
+           "from(div)\n"
+           "  y: f32[2,3] = Softmax s(div_7) {axis=-1}\n"
+           "  output y\n");
+    /* What is rounded to a step, such as 49 / 49, stays; a power of two has
+     * an exact reciprocal. */
+    static const char *const stay[] = {
+        "  const c: f32[1] = {3}\n  a: f32[2,3] = Div div(x, c)\n"
+        "  y: f32[2,3] = Floor s(a)\n",
+        "  const c: f32[1] = {3}\n  a: f32[2,3] = Div div(x, c)\n"
+        "  b: f32[2,3] = Relu r(a)\n  y: i32[2,3] = Cast s(b) {to=6}\n",
+        "  const c: f32[3] = {3, 1, 0}\n  a: f32[2,3] = Div div(x, c)\n"
+        "  y: f32[2,3] = Softmax s(a) {axis=-1}\n",
+        "  const c: f32[1] = {1e39}\n  a: f32[2,3] = Div div(x, c)\n"
+        "  y: f32[2,3] = Softmax s(a) {axis=-1}\n",
+        "  const c: f32[1] = {3}\n  a: f32[2,3] = Div div(c, x)\n"
+        "  y: f32[2,3] = Softmax s(a) {axis=-1}\n"};
+    for (size_t i = 0; i <= sizeof stay / sizeof *stay; i++) {
+        Arena *arena = arena_new();
+        bool exact = i == sizeof stay / sizeof *stay;
+        const char *body =
+            exact ? "  const c: f32[1] = {4}\n  a: f32[2,3] = Div div(x, c)\n"
+                    "  y: f32[2,3] = Floor s(a)\n"
+                  : stay[i];
+        Graph *g = run_pass(arena, pass_reciprocal, 2,
+                            arena_printf(arena,
+                                         "graph g\n  input x: f32[2,3]\n%s"
+                                         "  output y\n",
+                                         body));
+        assert_string_equal(g->nodes.data[0]->op->name, exact ? "Mul" : "Div");
+        arena_free(arena);
+    }
+}
+
 static void test_slice(void **state)
 {
     (void)state;
@@ -1048,6 +1094,7 @@ int main(void)
         cmocka_unit_test(test_decompose),
         cmocka_unit_test(test_simplify),
         cmocka_unit_test(test_slice),
+        cmocka_unit_test(test_reciprocal),
         cmocka_unit_test(test_batchnorm),
         cmocka_unit_test(test_cse),
         cmocka_unit_test(test_dce),

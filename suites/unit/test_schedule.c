@@ -11,6 +11,7 @@
 
 #include "codegen/codegen.h"
 #include "schedules/choose.h"
+#include "schedules/state.h"
 
 typedef struct Case {
     const char *name, *text;
@@ -615,6 +616,7 @@ static void test_ways(void **state)
                           "vectorize t_acc o"));
     assert_true(
         trace_has("a transpose with something to compute", "split y j 16"));
+    assert_true(trace_has("attention in one kernel", "factor y_acc"));
     assert_false(trace_has("planes to pixels of few channels", "vectorize"));
     assert_true(
         trace_has("the mean of a distribution, bins innermost in memory",
@@ -643,6 +645,47 @@ static void test_refusals(void **state)
     /* The remainder of 130 by 64 needs its outer loop first. */
     assert_false(schedule_reorder(s, "y", "i j.i j.o k"));
     arena_free(a);
+}
+
+static void expect_factor(const char *value, bool possible, const char *sum,
+                          const char *result)
+{
+    Arena *a = arena_new();
+    Diag *diag = diag_new(a, NULL);
+    Str text = {0};
+    str_addf(&text,
+             "definition d {\n  in x f32[4, 9]\n  in r f32[4]\n"
+             "  temp t f32[4, 3]\n  out y f32[4, 3]\n"
+             "  stage t[i:4, j:3] sum[k:9] = %s\n"
+             "  stage y[i:4, j:3] = (t[i, j] + 1.0)\n}\n",
+             value);
+    Schedule *s =
+        schedule_new(a, diag, definition_parse(a, diag, str_text(&text)));
+    assert_int_equal(schedule_factor(s, "t"), possible);
+    assert_int_equal(diag->errors.count, possible ? 0 : 1);
+    Str got[2] = {0};
+    const char *wanted[] = {sum, result};
+    for (int i = 0; i < 2 && possible; i++) {
+        const Stage *stage = schedule_stage(s, i ? "y" : "t")->stage;
+        expr_print(&got[i], stage->value[0]);
+        assert_string_equal(str_text(&got[i]), wanted[i]);
+        str_free(&got[i]);
+    }
+    str_free(&text);
+    arena_free(a);
+}
+
+static void test_factor(void **state)
+{
+    (void)state;
+    expect_factor("((x[i, k] / r[i]) * x[i, k])", true, "(x[i, k] * x[i, k])",
+                  "((t[i, j] / r[i]) + 1.0)");
+    expect_factor("((x[i, k] + 1.0) * r[i])", true, "(x[i, k] + 1.0)",
+                  "((t[i, j] * r[i]) + 1.0)");
+    /* Not a divisor that changes, nor a part of a sum, nor the dividend. */
+    expect_factor("(r[i] / x[i, k])", false, NULL, NULL);
+    expect_factor("(x[i, k] + r[i])", false, NULL, NULL);
+    expect_factor("(x[i, k] / x[i, k])", false, NULL, NULL);
 }
 
 static void test_interpreter_checks(void **state)
@@ -676,6 +719,7 @@ int main(void)
         cmocka_unit_test(test_templates_fit),
         cmocka_unit_test(test_ways),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_factor),
         cmocka_unit_test(test_interpreter_checks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
