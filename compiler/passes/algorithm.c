@@ -13,18 +13,16 @@
 
 #include "passes/util.h"
 
-/* Cycles. Products run at most of the peak, or as fast as constants arrive
- * that no second level cache holds. */
+/* Cycles: products near the peak, what transforms read and write besides, and
+ * constants, which come from beyond the second level cache in a model. */
 static double cost_of(const Target *target, const OpWork *work)
 {
-    const double peak = 0.9, memory_bytes_per_cycle = 6.5;
-    const double element_cycles = 1.5;
+    const double peak = 0.9, cycles_per_vector = 6, bytes_per_cycle = 4.5;
     double lanes = target_lanes(target, 4);
-    double products = work->products / (2 * lanes * peak);
-    double bytes = work->constant_bytes;
-    if (bytes > (double)target->l2_bytes / 2)
-        products = fmax(products, bytes / memory_bytes_per_cycle);
-    return products + work->elements / lanes * element_cycles;
+
+    return work->products / (2 * lanes * peak) +
+           work->elements / lanes * cycles_per_vector +
+           work->constant_bytes / bytes_per_cycle;
 }
 
 const OpAlgorithm *algorithm_choose(const Target *target, const Node *node,

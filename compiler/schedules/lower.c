@@ -373,9 +373,6 @@ static void prefetch(Lower *lw, Instance *in, int leaf, Stmt *block)
     if (load->kind != EX_LOAD)
         return;
     const Expr *index = repetition(lw, in, load->arg[0], &times);
-    /* What is read once is read in order, which the processor sees. */
-    if (times < 2)
-        return;
     int64_t lines = (st->prefetch_step + line - 1) / line;
     int64_t share = (lines + times - 1) / times;
     /* More rounds than shares: the rest would go too far. */

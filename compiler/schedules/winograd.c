@@ -247,6 +247,10 @@ static double block_cost(const Look *look, const Tiles *t, const Costs *c,
                 (!rows && c->vectors % v) || !look_allows(look, "pixels", p) ||
                 !look_allows(look, "vectors", v))
                 continue;
+            /* Of two pieces that differ, each is straight code in one loop
+             * over the points, for which registers do not suffice. */
+            if (tiles % 2 && (tiles + p - 1) / p == 2)
+                continue;
             int64_t panels = (c->vectors + v - 1) / v;
             double scratch = (double)tiles *
                              (c->points_bytes + (double)v * c->products_bytes);
