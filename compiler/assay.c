@@ -17,7 +17,6 @@
 #include "import/export.h"
 #include "import/onnx.h"
 #include "ops/op.h"
-#include "passes/algorithm.h"
 #include "passes/passes.h"
 #include "program/program.h"
 #include "runtime/artifact.h"
@@ -214,7 +213,6 @@ static bool run_passes(AssayCompiler *c)
         .target = c->target,
         .opt_level = c->options.opt_level,
         .evaluate = evaluate_node,
-        .algorithm = c->options.naive ? "direct" : c->options.algorithm,
     };
     PassOptions options = {
         .opt_level = c->options.opt_level,
@@ -224,6 +222,7 @@ static bool run_passes(AssayCompiler *c)
         .time_passes = c->options.time_passes,
         .verify = c->options.verify,
         .no_fuse = c->options.no_fuse,
+        .algorithm = c->options.naive ? "direct" : c->options.algorithm,
     };
     PassTime *times = ARENA_ARRAY(c->arena, PassTime, pass_count() + 1);
     int count = 0;
@@ -254,10 +253,7 @@ bool assay_compile(AssayCompiler *c, const AssayOptions *options)
     c->timing_count = 0;
     c->graph = graph_copy(c->arena, c->source);
     c->target = target_find(c->arena, c->diag, options->target);
-    if (!c->target ||
-        (options->algorithm &&
-         !algorithm_check(c->diag, c->graph->ops, options->algorithm)) ||
-        !run_passes(c))
+    if (!c->target || !run_passes(c))
         return false;
     if (options->stop_after)
         return true;

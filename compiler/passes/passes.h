@@ -14,8 +14,7 @@ typedef struct PassContext {
      * output, in `arena`. The results do not depend on host features. */
     bool (*evaluate)(Arena *arena, const Graph *g, const Node *node,
                      const Array **outputs);
-    /* The OpAlgorithm to take where it applies; NULL: the cheapest. */
-    const char *algorithm;
+    const char *algorithm; /* from the options */
 } PassContext;
 
 typedef struct Pass {
@@ -36,6 +35,7 @@ typedef struct PassOptions {
     bool time_passes;
     bool verify;
     const char *const *no_fuse; /* node names, ends with NULL; may be NULL */
+    const char *algorithm;      /* of pass algorithm; NULL: "auto" */
 } PassOptions;
 
 /* Time spent, for --time-passes and results. */

@@ -19,7 +19,7 @@ typedef struct Tiles {
      * pixel (down, across), channel. */
     StageState *rows, *points, *products, *sums, *pixels, *out;
     const Buffer *weights;
-    int image, row, column, channel; /* axes of the output; -1: none */
+    int image, row, column, channel; /* axes of the output */
     int64_t m, grid_rows, grid_columns;
     int64_t block; /* rows of tiles at once; 0: all, panels outside */
     bool is_costly;
@@ -129,12 +129,23 @@ static const Expr *read_of(const Expr *x, const Buffer *buffer)
     return found;
 }
 
-static int axis_of(const Stage *stage, const Expr *x)
+/* The axis of the output that `x` is, or its place in a tile; an index of a
+ * single element is just 0, and -1 then. */
+static bool find_axis(const Tiles *t, const Expr *x, bool in_tile, int *axis)
 {
-    for (int i = 0; i < stage->axis_count; i++)
-        if (x->kind == EX_VAR && stage->axis[i].var == x->var)
-            return i;
-    return -1;
+    const Stage *out = t->out->stage;
+    *axis = -1;
+    if (expr_is_int(x, 0))
+        return true;
+    if (in_tile) {
+        if (x->kind != EX_MOD || !expr_is_int(x->arg[1], t->m))
+            return false;
+        x = x->arg[0];
+    }
+    for (int i = 0; i < out->axis_count; i++)
+        if (x->kind == EX_VAR && out->axis[i].var == x->var)
+            *axis = i;
+    return *axis >= 0;
 }
 
 /* Where the output's elements are among the pixels of tiles. */
@@ -146,15 +157,18 @@ static bool find_axes(Tiles *t)
         return false;
     t->m = t->pixels->stage->axis[1].extent;
     const int64_t *dims = t->pixels->stage->out[0]->dims;
-    const Expr *down = read->arg[1], *across = read->arg[2];
-    if (dims[2] != t->m || down->kind != EX_MOD || across->kind != EX_MOD ||
-        !expr_is_int(down->arg[1], t->m) || !expr_is_int(across->arg[1], t->m))
+    if (dims[2] != t->m || !find_axis(t, read->arg[1], true, &t->row) ||
+        !find_axis(t, read->arg[2], true, &t->column) ||
+        !find_axis(t, read->arg[3], false, &t->channel))
         return false;
-    t->row = axis_of(out, down->arg[0]);
-    t->column = axis_of(out, across->arg[0]);
-    t->channel = axis_of(out, read->arg[3]);
+    int *const axes[] = {&t->row, &t->column, &t->channel};
+    for (int k = 0; k < 3; k++)
+        for (int i = 3; i >= 0 && *axes[k] < 0; i--)
+            if (out->axis[i].extent == 1 && i != t->row && i != t->column &&
+                i != t->channel)
+                *axes[k] = i;
     t->image = 6 - t->row - t->column - t->channel;
-    if (t->row < 0 || t->column < 0 || t->channel < 0 || t->image < 0)
+    if (t->row < 0 || t->column < 0 || t->channel < 0)
         return false;
     t->grid_rows = (out->axis[t->row].extent + t->m - 1) / t->m;
     t->grid_columns = (out->axis[t->column].extent + t->m - 1) / t->m;
