@@ -13,6 +13,7 @@ static const Command commands[] = {
     {"compare", "which of two builds is faster, and where", cmd_compare},
     {"peers", "Assay against other inference engines", cmd_peers},
     {"compile", "compile a model to an artifact", cmd_compile},
+    {"tune", "measure which schedules are fastest here", cmd_tune},
     {"infer", "run a model on your own arrays", cmd_infer},
     {"check", "compare an artifact with the reference", cmd_check},
     {"validate", "conformance cases against their expected outputs",
