@@ -239,6 +239,31 @@ static uint64_t source_hash(const Graph *g)
     return hash;
 }
 
+static bool open_choices(AssayCompiler *c, const AssayOptions *options,
+                         const Target *target, ProgramChoices *choices)
+{
+    choices->log = NULL;
+    choices->scope = choice_scope(c->arena, target,
+                                  codegen_backend(c->arena, target->codegen));
+    if (!options->choices)
+        return true;
+    choices->log = choices_read(c->arena, c->diag, options->choices);
+    return choices->log != NULL;
+}
+
+bool assay_read_choices(AssayCompiler *c, const AssayOptions *options,
+                        int *others)
+{
+    const Target *target = target_find(c->arena, c->diag, options->target);
+    ProgramChoices choices;
+    *others = 0;
+    if (!target || !open_choices(c, options, target, &choices))
+        return false;
+    if (choices.log)
+        *others = choices_count_others(choices.log, &choices.scope);
+    return true;
+}
+
 bool assay_compile(AssayCompiler *c, const AssayOptions *options)
 {
     if (!c->graph)
@@ -248,7 +273,9 @@ bool assay_compile(AssayCompiler *c, const AssayOptions *options)
     c->timing_count = 0;
     c->graph = graph_copy(c->arena, c->source);
     c->target = target_find(c->arena, c->diag, options->target);
-    if (!c->target || !run_passes(c))
+    ProgramChoices choices;
+    if (!c->target || !open_choices(c, options, c->target, &choices) ||
+        !run_passes(c))
         return false;
     if (options->stop_after)
         return true;
@@ -259,7 +286,8 @@ bool assay_compile(AssayCompiler *c, const AssayOptions *options)
                             ? SCHEDULE_NAIVE
                         : options->opt_level == 1 ? SCHEDULE_EXACT
                                                   : SCHEDULE_FAST;
-    c->program = program_build(c->arena, c->diag, c->graph, c->target, mode);
+    c->program =
+        program_build(c->arena, c->diag, c->graph, c->target, mode, &choices);
     add_timing(c, "schedule", start);
     if (!c->program)
         return false;

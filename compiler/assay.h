@@ -37,6 +37,8 @@ typedef struct AssayOptions {
     int jobs;             /* kernels compiled at once; 0: all cores */
     const AssayDim *dims; /* --dim NAME=VALUE or NAME=LOW..HIGH */
     int dim_count;
+    /* A log of choices (schedules/choices.h) to follow, or NULL. */
+    const char *choices;
 } AssayOptions;
 
 struct Graph;
@@ -98,6 +100,10 @@ const struct Graph *assay_canonical_graph(AssayCompiler *compiler);
 bool assay_export_onnx(AssayCompiler *compiler, const char *path);
 /* Runs passes, schedules and the memory plan. */
 bool assay_compile(AssayCompiler *compiler, const AssayOptions *options);
+/* Reads the log options->choices; false when it is none. `*others`: its lines
+ * that are for other targets, features or compilers, and ignored. */
+bool assay_read_choices(AssayCompiler *compiler, const AssayOptions *options,
+                        int *others);
 const struct Graph *assay_graph(const AssayCompiler *compiler);
 const struct Program *assay_program(const AssayCompiler *compiler);
 /* Generates code and writes the artifact folder `dir`, made when missing:

@@ -18,6 +18,7 @@ static const char usage[] =
     "Usage: assay-run ARTIFACT [options]\n"
     "       assay-run ARTIFACT --pair OTHER --time [options]\n"
     "       assay-run --peak [--threads N]\n"
+    "       assay-run --calibrate [--threads N]\n"
     "\n"
     "Loads the artifact folder that `assay compile` wrote, runs it once and\n"
     "prints a report as JSON.\n"
@@ -45,6 +46,7 @@ static const char usage[] =
     "between guards\n"
     "                          and on a filled arena: the same outputs?\n"
     "      --peak              FMA and memory-read peak of this machine\n"
+    "      --calibrate         a short FMA run, to tell a disturbed machine\n"
     "  -h, --help\n"
     "\n"
     "Examples:\n"
@@ -63,7 +65,7 @@ typedef struct RunOptions {
     uint64_t seed;
     int threads, repeat, profile;
     double min_time;
-    bool time, check_repeat, peak;
+    bool time, check_repeat, peak, calibrate;
 } RunOptions;
 
 enum {
@@ -74,6 +76,7 @@ enum {
     OPT_PROFILE,
     OPT_CHECK_REPEAT,
     OPT_PEAK,
+    OPT_CALIBRATE,
     OPT_PAIR,
     OPT_DIM
 };
@@ -90,6 +93,7 @@ static const struct option long_options[] = {
     {"profile", required_argument, NULL, OPT_PROFILE},
     {"check-repeat", no_argument, NULL, OPT_CHECK_REPEAT},
     {"peak", no_argument, NULL, OPT_PEAK},
+    {"calibrate", no_argument, NULL, OPT_CALIBRATE},
     {"pair", required_argument, NULL, OPT_PAIR},
     {"dim", required_argument, NULL, OPT_DIM},
     {"help", no_argument, NULL, 'h'},
@@ -160,6 +164,9 @@ static RunOptions parse_options(int argc, char **argv)
         case OPT_PEAK:
             o.peak = true;
             break;
+        case OPT_CALIBRATE:
+            o.calibrate = true;
+            break;
         case OPT_PAIR:
             o.pair = optarg;
             break;
@@ -171,11 +178,12 @@ static RunOptions parse_options(int argc, char **argv)
             exit(EXIT_BAD_INPUT);
         }
     }
-    if (optind + !o.peak != argc) {
+    bool about_machine = o.peak || o.calibrate;
+    if (optind + !about_machine != argc) {
         fputs(usage, stderr);
         exit(EXIT_BAD_INPUT);
     }
-    o.artifact = o.peak ? NULL : argv[optind];
+    o.artifact = about_machine ? NULL : argv[optind];
     if (o.pair && (o.output || o.taps || o.check_repeat)) {
         fputs("assay-run: --pair measures only: leave --output, --taps and "
               "--check-repeat out\n",
@@ -212,14 +220,21 @@ static json_t *levels_json(Pool *pool)
     return list;
 }
 
-static int report_peak(int threads)
+static Pool *start_pool(int threads)
 {
     Pool *pool = pool_new(threads);
-    if (!pool) {
+    if (!pool)
         fputs("assay-run: cannot start the threads\n", stderr);
+    else
+        pool_pin_caller(pool);
+    return pool;
+}
+
+static int report_peak(int threads)
+{
+    Pool *pool = start_pool(threads);
+    if (!pool)
         return EXIT_BAD_INPUT;
-    }
-    pool_pin_caller(pool);
     char *context = bench_context("assay-run");
     json_t *report =
         json_pack("{s:i, s:s, s:f, s:o, s:o*}", "threads", pool_threads(pool),
@@ -229,6 +244,17 @@ static int report_peak(int threads)
     free(context);
     pool_free(pool);
     return print_report(report);
+}
+
+static int report_calibration(int threads)
+{
+    Pool *pool = start_pool(threads);
+    if (!pool)
+        return EXIT_BAD_INPUT;
+    double mean, best = peak_fma(pool, TIMING_CALIBRATION, &mean);
+    pool_free(pool);
+    return print_report(
+        json_pack("{s:f, s:f}", "fma_gflops", best, "fma_mean", mean));
 }
 
 /* Before the run, so that a long one is not in vain. */
@@ -382,5 +408,7 @@ int main(int argc, char **argv)
 {
     cleanup_start();
     RunOptions o = parse_options(argc, argv);
-    return o.peak ? report_peak(o.threads) : run_artifacts(&o);
+    return o.peak        ? report_peak(o.threads)
+           : o.calibrate ? report_calibration(o.threads)
+                         : run_artifacts(&o);
 }

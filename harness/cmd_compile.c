@@ -10,6 +10,7 @@
 #include "harness/command.h"
 #include "harness/common.h"
 #include "harness/options.h"
+#include "harness/tune.h"
 
 static const char usage[] =
     "Usage: assay compile MODEL -o DIR [options]\n"
@@ -22,18 +23,27 @@ static const char usage[] =
     "      --emit onnx     write the model as an ONNX file instead, as "
     "loaded\n"
     "                      or as it is after a pass\n"
-    "      --format json   print what it took, by pass\n" COMPILE_HELP
-    "\nExamples:\n"
+    "      --format json   print what it took, by pass\n"
+    "      --tune quick    `assay tune` first: the log is that of --choices,\n"
+    "                      or the default one\n"
+    "      --tune-budget S seconds for it, about (30)\n"
+    "  -t, --threads N     threads to tune with (physical "
+    "cores)\n" COMPILE_HELP "\nExamples:\n"
     "  assay compile resnet50@192,width=0.75 -o /tmp/resnet50\n"
     "  assay compile model.onnx --dim N=1 --target x86-64-v3 -o "
     "model/\n"
+    "  assay compile resnet50 --tune quick --choices resnet50.log -o "
+    "tuned/\n"
     "  assay compile resnet50 --emit onnx -o resnet50.onnx\n" EXIT_CODES_HELP;
 
-enum { OPT_FORMAT = OPT_COMMAND, OPT_EMIT };
+enum { OPT_FORMAT = OPT_COMMAND, OPT_EMIT, OPT_TUNE, OPT_TUNE_BUDGET };
 
 static const struct option long_options[] = {
     {"format", required_argument, NULL, OPT_FORMAT},
     {"emit", required_argument, NULL, OPT_EMIT},
+    {"tune", required_argument, NULL, OPT_TUNE},
+    {"tune-budget", required_argument, NULL, OPT_TUNE_BUDGET},
+    {"threads", required_argument, NULL, 't'},
     {"output", required_argument, NULL, 'o'},
     COMPILE_LONG,
     {NULL, 0, NULL, 0},
@@ -121,10 +131,12 @@ int cmd_compile(int argc, char **argv)
     CompileOptions o;
     compile_options_init(&o);
     char *dir = NULL, folder[PATH_MAX];
-    bool json = false, emit = false;
+    bool json = false, emit = false, tune = false;
+    double budget = TUNE_BUDGET;
+    long threads = 0;
     const char *given = NULL;
     int c;
-    while ((c = getopt_long(argc, argv, COMPILE_SHORT "o:h", long_options,
+    while ((c = getopt_long(argc, argv, COMPILE_SHORT "o:t:h", long_options,
                             NULL)) != -1) {
         int taken = compile_options_take(&o, c, optarg);
         if (taken < 0)
@@ -136,6 +148,13 @@ int cmd_compile(int argc, char **argv)
         if (c == OPT_FORMAT && take_format(optarg, &json))
             continue;
         if (c == OPT_FORMAT)
+            return EXIT_BAD_INPUT;
+        if ((c == OPT_TUNE && tune_take(optarg, &tune)) ||
+            (c == OPT_TUNE_BUDGET &&
+             parse_number("--tune-budget", optarg, 0, 1e6, &budget)) ||
+            (c == 't' && parse_count("--threads", optarg, 1, 1024, &threads)))
+            continue;
+        if (c == OPT_TUNE || c == OPT_TUNE_BUDGET || c == 't')
             return EXIT_BAD_INPUT;
         if (c == OPT_EMIT) {
             emit = true;
@@ -158,6 +177,13 @@ int cmd_compile(int argc, char **argv)
     }
     if (optind + 1 != argc || !dir)
         return fputs(usage, stderr), EXIT_BAD_INPUT;
-    return emit ? emit_onnx(argv[optind], given, &o)
-                : compile(argv[optind], dir, json, &o);
+    if (emit)
+        return emit_onnx(argv[optind], given, &o);
+    Arena *arena = arena_new();
+    int code = tune ? tune_first(arena, argv[optind], &o, (int)threads, budget)
+                    : EXIT_FINE;
+    if (code == EXIT_FINE)
+        code = compile(argv[optind], dir, json, &o);
+    arena_free(arena);
+    return code;
 }

@@ -21,6 +21,7 @@ static const char usage[] =
     "  program      kernel calls and buffers\n"
     "  definition   each kernel as tensor expressions\n"
     "  trace        each kernel's schedule\n"
+    "  knobs        each kernel's knobs, as lines of a log for --choices\n"
     "  loops        each kernel's loop nest\n"
     "  llvm, asm, c each kernel's code\n"
     "\n"
@@ -149,6 +150,27 @@ static int show_kernels(Str *out, const Program *program,
     return shown && ok ? EXIT_FINE : EXIT_BAD_INPUT;
 }
 
+/* Lines of a log of choices with what was decided, each under its knobs'
+ * values. */
+static void show_knobs(Str *out, const Program *program, const char *filter)
+{
+    for (int i = 0; i < program->schedules.count; i++) {
+        const ProgramSchedule *s = &program->schedules.data[i];
+        if (filter && !strstr(s->row.kernel, filter))
+            continue;
+        ChoiceRow row = s->row;
+        for (int k = 0; k < s->log.knobs.count; k++) {
+            const KnobRow *knob = &s->log.knobs.data[k];
+            choice_set(&row.choice, knob->name, knob->value);
+            str_addf(out, "# %s:", knob->name);
+            for (int v = 0; v < knob->count; v++)
+                str_addf(out, " %lld", (long long)knob->candidates[v]);
+            str_add(out, "\n");
+        }
+        choice_row_print(out, &row);
+    }
+}
+
 /* ---- command ---------------------------------------------------------- */
 
 static void show_groups(Str *out, const AssayCompiler *compiler,
@@ -176,6 +198,8 @@ static int show(Str *out, const AssayCompiler *compiler, const char *what,
         graph_print(out, assay_graph(compiler), false);
     else if (!strcmp(what, "program"))
         program_print(out, assay_program(compiler));
+    else if (!strcmp(what, "knobs"))
+        show_knobs(out, assay_program(compiler), kernel);
     else
         for (int i = 0; i < VIEW_COUNT; i++)
             if (!strcmp(what, views[i].name))
@@ -187,7 +211,8 @@ static int show(Str *out, const AssayCompiler *compiler, const char *what,
 static bool is_view(const char *what)
 {
     bool known = !strcmp(what, "source") || !strcmp(what, "graph") ||
-                 !strcmp(what, "groups") || !strcmp(what, "program");
+                 !strcmp(what, "groups") || !strcmp(what, "program") ||
+                 !strcmp(what, "knobs");
     for (int i = 0; i < VIEW_COUNT; i++)
         known = known || !strcmp(what, views[i].name);
     return known;

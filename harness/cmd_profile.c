@@ -292,7 +292,8 @@ int cmd_profile(int argc, char **argv)
     vec_push(p.arena, &p.compile_args, NULL);
     p.plan.compile_args = p.compile_args.data;
     build_plan_init(&p.plan.build, p.quick);
-    int code = profile_model(&p, argv[optind]);
+    int code = check_choices(&p.compile) ? profile_model(&p, argv[optind])
+                                         : EXIT_BAD_INPUT;
     arena_free(p.arena);
     return code;
 }

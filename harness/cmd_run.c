@@ -10,10 +10,12 @@
 #include "harness/common.h"
 #include "harness/fingerprint.h"
 #include "harness/launch.h"
+#include "harness/model_list.h"
 #include "harness/npy.h"
 #include "harness/progress.h"
 #include "harness/results.h"
 #include "harness/table.h"
+#include "harness/tune.h"
 #include "targets/target.h"
 
 static const char usage[] =
@@ -38,12 +40,17 @@ static const char usage[] =
     "      --images FILE   your own labelled data for the models: inputs ...\n"
     "      --labels FILE   ... and integer labels, as .npy\n"
     "      --target T      native (default), or one of `assay list targets`\n"
+    "      --choices FILE  schedules that `assay tune` found fastest here\n"
+    "      --tune quick    `assay tune` first: the log is that of --choices,\n"
+    "                      or the default one\n"
+    "      --tune-budget S seconds a model for it, about (30)\n"
     "      --dim NAME=VALUE  a named dimension of an ONNX file\n"
     "      --bind NAME=FILE  an input that decides shapes, as a constant\n"
     "      --ops FILE      your own operators\n"
     "\nExamples:\n"
     "  assay run resnet18 mobilenet_v2 --quick\n"
     "  assay run all --mode fused,unfused,O0 --budget 20\n"
+    "  assay run resnet50 --threads 1 --tune quick\n"
     "  assay run model.onnx --dim N=1 --images x.npy --labels "
     "y.npy\n" EXIT_CODES_HELP;
 
@@ -54,7 +61,9 @@ enum {
     OPT_LABELS,
     OPT_BUDGET,
     OPT_TIMEOUT,
-    OPT_MEMORY
+    OPT_MEMORY,
+    OPT_TUNE,
+    OPT_TUNE_BUDGET
 };
 
 static const struct option long_options[] = {
@@ -68,6 +77,9 @@ static const struct option long_options[] = {
     {"results", required_argument, NULL, OPT_RESULTS},
     {"images", required_argument, NULL, OPT_IMAGES},
     {"labels", required_argument, NULL, OPT_LABELS},
+    {"tune", required_argument, NULL, OPT_TUNE},
+    {"tune-budget", required_argument, NULL, OPT_TUNE_BUDGET},
+    {"choices", required_argument, NULL, OPT_CHOICES},
     {"target", required_argument, NULL, OPT_TARGET},
     {"dim", required_argument, NULL, OPT_DIM},
     {"bind", required_argument, NULL, OPT_BIND},
@@ -79,10 +91,11 @@ static const struct option long_options[] = {
 typedef struct Run {
     Arena *arena;
     MeasurePlan plan;
-    Vec(const char *) models;
-    Vec(const char *) compile_args;
-    CompileOptions dims; /* --dim only: to see that they are right */
-    const char *results, *target;
+    ModelList models;
+    CompileOptions compile; /* what the models share, to see it is right */
+    bool tune;
+    double tune_budget;
+    const char *results;
     bool json;
     double budget; /* seconds; 0: none */
     Progress *progress;
@@ -155,20 +168,17 @@ static bool take_option(Run *run, int code)
     case OPT_LABELS:
         run->plan.labels.labels = optarg;
         return true;
+    case OPT_TUNE:
+        return tune_take(optarg, &run->tune);
+    case OPT_TUNE_BUDGET:
+        return parse_number("--tune-budget", optarg, 0, 1e6,
+                            &run->tune_budget);
     case OPT_TARGET:
-        run->target = optarg;
-        vec_push(run->arena, &run->compile_args, "--target");
-        vec_push(run->arena, &run->compile_args, optarg);
-        return true;
     case OPT_DIM:
     case OPT_BIND:
     case OPT_OPS:
-        vec_push(run->arena, &run->compile_args,
-                 code == OPT_DIM    ? "--dim"
-                 : code == OPT_BIND ? "--bind"
-                                    : "--ops");
-        vec_push(run->arena, &run->compile_args, optarg);
-        return compile_options_take(&run->dims, code, optarg) > 0;
+    case OPT_CHOICES:
+        return compile_options_take(&run->compile, code, optarg) > 0;
     default:
         bad_input("see assay run --help");
         return false;
@@ -204,7 +214,7 @@ static bool check_labels(const Run *run)
 static bool check_request(Run *run)
 {
     Diag *diag = diag_new(run->arena, NULL);
-    if (!target_find(run->arena, diag, run->target)) {
+    if (!target_find(run->arena, diag, run->compile.assay.target)) {
         bad_input("%s", diag->errors.data[0]);
         return false;
     }
@@ -216,50 +226,7 @@ static bool check_request(Run *run)
     }
     if (!check_labels(run))
         return false;
-    for (int i = 0; i < run->models.count; i++)
-        for (int k = 0; k < i; k++)
-            if (!strcmp(model_label(run->models.data[i]),
-                        model_label(run->models.data[k]))) {
-                bad_input("%s and %s: results go by the name %s: give each "
-                          "once, under a name of its own",
-                          run->models.data[k], run->models.data[i],
-                          model_label(run->models.data[i]));
-                return false;
-            }
-    for (int i = 0; i < run->models.count; i++) {
-        const char *model = run->models.data[i];
-        Str error = {0};
-        SuiteParams params;
-        if (suite_is_name(model) && run->dims.dim_count) {
-            bad_input("%s: --dim is for ONNX files; a suite model has "
-                      "parameters, as %s@batch=4",
-                      model, model);
-            return false;
-        }
-        bool ok = suite_is_name(model)
-                      ? suite_find(model, &params, &error) != NULL
-                      : !access(model, R_OK);
-        if (!ok && error.length)
-            bad_input("%s", str_text(&error));
-        else if (!ok)
-            bad_input("%s: %s", model, strerror(errno));
-        str_free(&error);
-        if (!ok)
-            return false;
-    }
-    return true;
-}
-
-static void add_models(Run *run, int count, char *const *names)
-{
-    for (int i = 0; i < count; i++) {
-        if (strcmp(names[i], "all")) {
-            vec_push(run->arena, &run->models, names[i]);
-            continue;
-        }
-        for (int m = 0; suite_models()[m]; m++)
-            vec_push(run->arena, &run->models, suite_models()[m]->name);
-    }
+    return model_list_check(&run->models, run->compile.dim_count > 0);
 }
 
 /* ---- running ---------------------------------------------------------- */
@@ -381,7 +348,7 @@ static int run_models(Run *run)
         bad_input("assay-run --peak: %s", str_text(&error));
     str_free(&error);
     ResultsContext context = {.suite = "models",
-                              .target = run->target,
+                              .target = run->compile.assay.target,
                               .threads = threads,
                               .quick = run->plan.quick,
                               .machine = machine,
@@ -425,6 +392,37 @@ static int run_models(Run *run)
     return stored ? code : EXIT_BAD_INPUT;
 }
 
+/* What each child gets to compile a model. */
+static void set_compile_args(Run *run)
+{
+    const CompileOptions *o = &run->compile;
+    Vec(const char *) args = {0};
+    for (int i = 0; i < o->arg_count; i++)
+        vec_push(run->arena, &args, o->args[i]);
+    if (o->assay.choices) {
+        vec_push(run->arena, &args, "--choices");
+        vec_push(run->arena, &args, o->assay.choices);
+    }
+    vec_push(run->arena, &args, NULL);
+    run->plan.compile_args = args.data;
+}
+
+/* Before the clock starts: a budget is for measuring. */
+static int tune_models(Run *run)
+{
+    int code = EXIT_FINE;
+    for (int i = 0; i < run->models.count && run->tune; i++) {
+        int of_model =
+            tune_first(run->arena, run->models.data[i], &run->compile,
+                       run->plan.build.threads, run->tune_budget);
+        if (of_model == EXIT_BAD_INPUT)
+            return of_model;
+        code = of_model ? of_model : code;
+    }
+    set_compile_args(run);
+    return check_choices(&run->compile) ? code : EXIT_BAD_INPUT;
+}
+
 static void set_defaults(Run *run)
 {
     run->plan.on_phase = on_phase;
@@ -435,8 +433,6 @@ static void set_defaults(Run *run)
 /* After the options. */
 static void complete_plan(Run *run)
 {
-    vec_push(run->arena, &run->compile_args, NULL);
-    run->plan.compile_args = run->compile_args.data;
     build_plan_init(&run->plan.build, run->plan.quick);
     if (!run->results)
         run->results =
@@ -445,8 +441,8 @@ static void complete_plan(Run *run)
 
 int cmd_run(int argc, char **argv)
 {
-    Run run = {.arena = arena_new()};
-    compile_options_init(&run.dims);
+    Run run = {.arena = arena_new(), .tune_budget = TUNE_BUDGET};
+    compile_options_init(&run.compile);
     set_defaults(&run);
     int c;
     while ((c = getopt_long(argc, argv, "t:qh", long_options, NULL)) != -1) {
@@ -457,9 +453,14 @@ int cmd_run(int argc, char **argv)
     }
     if (optind == argc)
         return fputs(usage, stderr), EXIT_BAD_INPUT;
-    add_models(&run, argc - optind, argv + optind);
+    model_list_add(run.arena, &run.models, argc - optind, argv + optind);
     complete_plan(&run);
-    int code = check_request(&run) ? run_models(&run) : EXIT_BAD_INPUT;
+    int code = check_request(&run) ? tune_models(&run) : EXIT_BAD_INPUT;
+    /* A choice that was wrong was dropped: the models run without it. */
+    if (code != EXIT_BAD_INPUT) {
+        int of_run = run_models(&run);
+        code = of_run ? of_run : code;
+    }
     arena_free(run.arena);
     return code;
 }

@@ -17,8 +17,10 @@ int cmd_compile(int argc, char **argv);
 int cmd_infer(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_report(int argc, char **argv);
+int cmd_tune(int argc, char **argv);
 int cmd_profile(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
+int cmd_peers(int argc, char **argv);
 int cmd_validate(int argc, char **argv);
 
 #endif

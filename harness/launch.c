@@ -72,13 +72,25 @@ json_t *launch_runner(Arena *arena, const Launch *launch, ChildEnd *end,
     return launch_host(arena, launch, end, failure);
 }
 
-json_t *launch_peak(Arena *arena, int threads, Str *failure)
+/* A report of the machine, not of an artifact. */
+static json_t *launch_about(Arena *arena, const char *option, int threads,
+                            Str *failure)
 {
-    const char *argv[] = {runner_path(arena), "--peak", NULL, NULL, NULL};
+    const char *argv[] = {runner_path(arena), option, NULL, NULL, NULL};
     if (threads) {
         argv[2] = "--threads";
         argv[3] = arena_printf(arena, "%d", threads);
     }
     ProcessLimits limits = {.seconds = PEAK_TIMEOUT};
     return child_json(argv, &limits, NULL, failure);
+}
+
+json_t *launch_peak(Arena *arena, int threads, Str *failure)
+{
+    return launch_about(arena, "--peak", threads, failure);
+}
+
+json_t *launch_calibrate(Arena *arena, int threads, Str *failure)
+{
+    return launch_about(arena, "--calibrate", threads, failure);
 }

@@ -33,5 +33,8 @@ json_t *launch_runner(Arena *arena, const Launch *launch, ChildEnd *end,
 /* FMA and bandwidth peak, Google Benchmark's context: the report of
  * `assay-run --peak`. */
 json_t *launch_peak(Arena *arena, int threads, Str *failure);
+/* A short FMA run, to tell a disturbed machine: "fma_gflops" of its best
+ * stretch, "fma_mean" of all. */
+json_t *launch_calibrate(Arena *arena, int threads, Str *failure);
 
 #endif

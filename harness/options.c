@@ -232,6 +232,13 @@ static bool take(CompileOptions *o, int code, const char *value)
             return true;
         bad_input("--sanitize %s: there are address and thread", value);
         return false;
+    case OPT_CHOICES:
+        if (o->assay.choices) {
+            bad_input("give one --choices");
+            return false;
+        }
+        o->assay.choices = value;
+        return true;
     case 'O':
         if (!parse_count("-O", value, 0, 2, &number) || !take_mode(o))
             return false;
@@ -246,13 +253,33 @@ static bool take(CompileOptions *o, int code, const char *value)
     }
 }
 
+/* Lists of options end before there is no room. */
+static void note_args(CompileOptions *o, int code, const char *value)
+{
+    static const struct option options[] = {COMPILE_LONG, {NULL, 0, NULL, 0}};
+    const char *name = code == 'O' ? "-O" : NULL;
+    for (const struct option *l = options; l->name && !name; l++)
+        if (l->val == code) {
+            Arena *arena = arena_new(); /* as long as the process */
+            name = arena_printf(arena, "--%s", l->name);
+        }
+    if (code == OPT_CHOICES || o->arg_count + 2 > 4 * MAX_LIST)
+        return;
+    o->args[o->arg_count++] = name;
+    if (value)
+        o->args[o->arg_count++] = value;
+}
+
 int compile_options_take(CompileOptions *o, int code, const char *value)
 {
     bool known = (code >= OPT_TARGET && code < OPT_COMMAND) || code == 'O' ||
                  code == 'j';
     if (!known)
         return 0;
-    return take(o, code, value) ? 1 : -1;
+    if (!take(o, code, value))
+        return -1;
+    note_args(o, code, value);
+    return 1;
 }
 
 /* ---- models ----------------------------------------------------------- */
@@ -321,10 +348,30 @@ static bool open_onnx(AssayCompiler *compiler, const char *model,
     return assay_load_onnx(compiler, model, &load);
 }
 
+bool check_choices(const CompileOptions *o)
+{
+    if (!o->assay.choices)
+        return true;
+    AssayCompiler *compiler = assay_new();
+    int others;
+    bool ok = assay_read_choices(compiler, &o->assay, &others);
+    if (!ok)
+        fputs(assay_errors(compiler), stderr);
+    else if (others)
+        fprintf(stderr,
+                "assay: %s: %d lines for other targets, features or "
+                "compilers are ignored\n",
+                o->assay.choices, others);
+    assay_free(compiler);
+    return ok;
+}
+
 bool open_model(AssayCompiler *compiler, const char *model,
                 const CompileOptions *o)
 {
     bool ok;
+    if (!check_choices(o))
+        return false;
     for (int i = 0; i < o->ops_count; i++)
         assay_add_ops(compiler, o->ops[i]->ops);
     if (suite_is_name(model) && o->dim_count) {

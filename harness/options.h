@@ -21,6 +21,10 @@ typedef struct CompileOptions {
     const AssayCustomOps *ops[MAX_LIST]; /* --ops */
     int ops_count;
     int disabled_count, no_fuse_count, dim_count, bind_count;
+    /* All but --choices as they were given, for a process that compiles the
+     * same: "--target", "c". */
+    const char *args[4 * MAX_LIST];
+    int arg_count;
 } CompileOptions;
 
 /* Codes of the long options; single letters stand for themselves. */
@@ -38,6 +42,7 @@ enum {
     OPT_TIME_PASSES,
     OPT_TAPS,
     OPT_SANITIZE,
+    OPT_CHOICES,
     OPT_COMMAND /* first code for a command's own options */
 };
 
@@ -56,12 +61,13 @@ enum {
         {"time-passes", no_argument, NULL, OPT_TIME_PASSES},                  \
         {"taps", no_argument, NULL, OPT_TAPS},                                \
         {"sanitize", required_argument, NULL, OPT_SANITIZE},                  \
+        {"choices", required_argument, NULL, OPT_CHOICES},                    \
         {"jobs", required_argument, NULL, 'j'},                               \
     {                                                                         \
         "help", no_argument, NULL, 'h'                                        \
     }
 
-#define COMPILE_HELP                                                          \
+#define COMPILE_OPTIONS_HELP                                                  \
     "  --target T          native (default), or one of `assay list "          \
     "targets`\n"                                                              \
     "  --mode M            fused (default), unfused, O0, O1, naive\n"         \
@@ -87,6 +93,10 @@ enum {
     "                      thread\n"                                          \
     "  -j, --jobs N        kernels compiled at once (all cores)\n"
 
+#define COMPILE_HELP                                                          \
+    COMPILE_OPTIONS_HELP                                                      \
+    "      --choices FILE  schedules that `assay tune` found fastest here\n"
+
 #define EXIT_CODES_HELP                                                       \
     "\nExit codes: 0 fine, 1 a check failed, 2 bad input.\n"
 
@@ -109,8 +119,11 @@ bool parse_count(const char *option, const char *text, long low, long high,
 bool parse_number(const char *option, const char *text, double low,
                   double high, double *value);
 
-/* Loads a suite model (NAME or NAME@PARAMS) or an ONNX file. False when it
- * cannot, reported. */
+/* False when the log of --choices is none, reported. What of it is for other
+ * targets, features or compilers is said in one line. */
+bool check_choices(const CompileOptions *o);
+/* Loads a suite model (NAME or NAME@PARAMS) or an ONNX file, after a look at
+ * the log of --choices. False when it cannot, reported. */
 bool open_model(AssayCompiler *compiler, const char *model,
                 const CompileOptions *o);
 

@@ -26,10 +26,14 @@ static json_t *time_json(void)
 
 const char *results_config(Arena *arena, const ResultsContext *c)
 {
+    const char *target = c->target ? c->target : "native";
+    const char *quick = c->quick ? "-quick" : "";
+    /* A run of peers has several numbers of threads. */
+    if (!strcmp(c->suite, "peers"))
+        return arena_printf(arena, "peers-%s%s", target, quick);
     return arena_printf(arena, "%s%s-t%d%s",
-                        strcmp(c->suite, "kernels") ? "" : "kernels-",
-                        c->target ? c->target : "native", c->threads,
-                        c->quick ? "-quick" : "");
+                        strcmp(c->suite, "kernels") ? "" : "kernels-", target,
+                        c->threads, quick);
 }
 
 static json_t *peak_json(const json_t *peak)
@@ -61,10 +65,19 @@ static json_t *context_json(Arena *arena, const ResultsContext *c)
     return o;
 }
 
-static json_t *metrics_json(void)
+/* Of peers: peer_rows.c fills them. */
+static const Metric peer_metrics[] = {
+    {"p50", "latency, median", "s", "lower", NULL},
+    {"peer_p50", "latency of the peer", "s", "none", NULL},
+    {"peer_ratio", "peer over Assay", "", "higher", NULL},
+    {0},
+};
+
+static json_t *metrics_json(const char *suite)
 {
     json_t *list = json_array();
-    for (const Metric *m = metrics(); m->name; m++)
+    bool peers = !strcmp(suite, "peers");
+    for (const Metric *m = peers ? peer_metrics : metrics(); m->name; m++)
         json_array_append_new(
             list, json_pack("{s:s, s:s, s:s, s:s}", "name", m->name, "title",
                             m->title, "unit", m->unit, "better", m->better));
@@ -74,8 +87,9 @@ static json_t *metrics_json(void)
 json_t *results_new(Arena *arena, const ResultsContext *context)
 {
     return json_pack("{s:o, s:o, s:[], s:[], s:[]}", "context",
-                     context_json(arena, context), "metrics", metrics_json(),
-                     "benchmarks", "cases", "comparisons");
+                     context_json(arena, context), "metrics",
+                     metrics_json(context->suite), "benchmarks", "cases",
+                     "comparisons");
 }
 
 /* ---- cases ------------------------------------------------------------ */

@@ -15,7 +15,7 @@ enum { RESULTS_SCHEMA = 2 };
 
 /* What ran, where: the fields of `context`. */
 typedef struct ResultsContext {
-    const char *suite;  /* "models" or "kernels" */
+    const char *suite;  /* "models", "kernels" or "peers" */
     const char *target; /* NULL: native */
     int threads;
     bool quick;

@@ -10,9 +10,6 @@
 
 /* ---- whole runs ------------------------------------------------------- */
 
-/* Short: it runs beside every measurement, to tell a disturbed machine. */
-static const double calibration_seconds = 0.03;
-
 static json_t *samples_json(const double *samples, int count)
 {
     json_t *list = json_array();
@@ -49,9 +46,9 @@ bool timing_run(Timed *sides, int count, const TimingOptions *o)
                             .warmup_seconds = o->min_seconds / 5,
                             .iterations = o->repeat};
     double before, after;
-    double best = peak_fma(pool, calibration_seconds, &before);
+    double best = peak_fma(pool, TIMING_CALIBRATION, &before);
     bool ok = bench_run(cases, count, &options, results) == 0;
-    best = fmax(best, peak_fma(pool, calibration_seconds, &after));
+    best = fmax(best, peak_fma(pool, TIMING_CALIBRATION, &after));
     if (!ok)
         str_add(first->error, "Google Benchmark did not run\n");
     for (int i = 0; i < count; i++) {

@@ -18,6 +18,10 @@ typedef struct TimingOptions {
 
 enum { TIMING_MOST_SAMPLES = 256 }; /* that a report holds */
 
+/* Seconds: short, as it runs beside every measurement, to tell a disturbed
+ * machine. */
+#define TIMING_CALIBRATION 0.03
+
 /* Adds "time" to each report: "p50", "p90", "p99", "min" and "samples" in
  * seconds (of many every k-th, evenly), "runs", and the calibration:
  * "fma_gflops", the best, and "fma_beside", means before and after. False

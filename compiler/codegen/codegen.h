@@ -18,6 +18,9 @@ bool codegen_llvm(Program *program, Diag *diag, const CodegenOptions *o,
                   const char *dir, const char ***objects, int *count);
 bool codegen_c(Program *program, Diag *diag, const CodegenOptions *o,
                const char *dir, const char ***objects, int *count);
+/* What compiles kernels, with the version that measured choices depend on:
+ * "llvm19", or "cc". */
+const char *codegen_backend(Arena *arena, TargetCodegen codegen);
 /* Text of one kernel for `assay inspect`. */
 bool codegen_llvm_text(Str *out, Diag *diag, const Kernel *kernel,
                        const Target *target, bool assembly);

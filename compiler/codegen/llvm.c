@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <llvm-c/Analysis.h>
+#include <llvm-c/Core.h>
 #include <llvm-c/Error.h>
 #include <llvm-c/ErrorHandling.h>
 #include <llvm-c/LLJIT.h>
@@ -38,6 +39,15 @@ static void initialize(void)
     LLVMInitializeAArch64Target();
     LLVMInitializeAArch64TargetMC();
     LLVMInitializeAArch64AsmPrinter();
+}
+
+const char *codegen_backend(Arena *arena, TargetCodegen codegen)
+{
+    unsigned major, minor, patch;
+    if (codegen == CODEGEN_C)
+        return "cc";
+    LLVMGetVersion(&major, &minor, &patch);
+    return arena_printf(arena, "llvm%u", major);
 }
 
 static LLVMTargetMachineRef open_machine(const Target *target, char **error)

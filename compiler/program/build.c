@@ -168,9 +168,10 @@ static const bool *params_in_place(Builder *b, const GroupDefinition *d,
     return by_param;
 }
 
-static Schedule *make_schedule(Builder *b, const GroupDefinition *d)
+Schedule *program_schedule_new(Arena *arena, Diag *diag,
+                               const GroupDefinition *d)
 {
-    Schedule *s = schedule_new(b->arena, b->diag, d->def);
+    Schedule *s = schedule_new(arena, diag, d->def);
 
     for (int i = 0; i < d->bindings.count; i++) {
         const Tensor *t = d->bindings.data[i].tensor;
@@ -191,8 +192,9 @@ static Scheduled *schedule_group(Builder *b, const GroupDefinition *d)
     /* Of the definition as it is: a schedule may compute some of it more
      * than once. */
     double flops = definition_flops(d->def), bytes = definition_bytes(d->def);
-    Schedule *s = make_schedule(b, d);
-    if (!schedule_choose(s, b->p->target, b->mode, d->hint, NULL))
+    Schedule *s = program_schedule_new(b->arena, b->diag, d);
+    int schedule = program_choose(b, s, d, key);
+    if (schedule < 0)
         return NULL;
     Kernel *kernel = schedule_lower(s, b->arena);
     if (!kernel)
@@ -204,6 +206,7 @@ static Scheduled *schedule_group(Builder *b, const GroupDefinition *d)
     known = ARENA_NEW(b->arena, Scheduled);
     known->kernel = kernel;
     known->index = -1;
+    known->schedule = schedule;
     map_set(&b->scheduled, key, known);
     const char *hash =
         arena_printf(b->arena, "%016llx", (unsigned long long)kernel->hash);
@@ -284,6 +287,7 @@ static void add_step(Builder *b, const Group *group, const GroupDefinition *d,
 {
     const Kernel *kernel = scheduled->kernel;
     ProgramStep step = {.kernel = scheduled->index,
+                        .schedule = scheduled->schedule,
                         .arg_count = kernel->params.count,
                         .group = group};
 
@@ -307,7 +311,7 @@ int program_add_kernel(Builder *b, const Kernel *kernel, bool in_place)
     if (same)
         return same->index;
     Scheduled *made = ARENA_NEW(b->arena, Scheduled);
-    *made = (Scheduled){kernel, b->p->kernels.count};
+    *made = (Scheduled){kernel, b->p->kernels.count, -1};
     bool *may = ARENA_ARRAY(b->arena, bool, kernel->params.count + 1);
     may[0] = in_place;
     ProgramKernel row = {.kernel = kernel, .trace = "", .in_place = may};
@@ -324,7 +328,7 @@ static bool build_program_node(Builder *b, const Group *group)
 
     if (!kernel)
         return false;
-    Scheduled made = {kernel, program_add_kernel(b, kernel, false)};
+    Scheduled made = {kernel, program_add_kernel(b, kernel, false), -1};
     add_step(b, group, &d, &made);
     return true;
 }
@@ -455,7 +459,8 @@ static bool check_counted(Builder *b, const Graph *g, Map *seen)
 }
 
 Program *program_build(Arena *arena, Diag *diag, Graph *g,
-                       const Target *target, ScheduleMode mode)
+                       const Target *target, ScheduleMode mode,
+                       const ProgramChoices *choices)
 {
     Program *p = ARENA_NEW(arena, Program);
     Builder b = {.p = p,
@@ -463,10 +468,12 @@ Program *program_build(Arena *arena, Diag *diag, Graph *g,
                  .diag = diag,
                  .g = g,
                  .mode = mode,
+                 .choices = choices,
                  .region = -1,
                  .extents = -1};
 
     p->arena = arena;
+    p->mode = mode;
     p->name = g->name;
     p->target = target;
     map_init(&b.scheduled, arena);

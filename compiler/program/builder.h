@@ -9,6 +9,7 @@
 typedef struct Scheduled {
     const Kernel *kernel; /* as lowered, with this definition's names */
     int index;            /* of the shared kernel in the program */
+    int schedule;         /* in Program.schedules; -1: none */
 } Scheduled;
 
 typedef struct Builder {
@@ -17,9 +18,10 @@ typedef struct Builder {
     Diag *diag;
     Graph *g; /* the model's, or a body while that is built */
     ScheduleMode mode;
-    int depth;      /* of bodies around */
-    int *buffer_of; /* by tensor id of `g`; -1: none */
-    int region;     /* around the steps being built; -1: none */
+    const ProgramChoices *choices; /* or NULL */
+    int depth;                     /* of bodies around */
+    int *buffer_of;                /* by tensor id of `g`; -1: none */
+    int region;                    /* around the steps being built; -1: none */
     bool in_otherwise;
     Map scheduled; /* by definition and layouts */
     Map by_hash;   /* kernels */
@@ -40,6 +42,15 @@ int program_extents_buffer(Builder *b, const Buffer *param);
 /* The index of a kernel that has no schedule. `in_place`: its result may
  * take the storage of its first parameter. */
 int program_add_kernel(Builder *b, const Kernel *kernel, bool in_place);
+/* The naive schedule, with the layouts of inputs and outputs. */
+Schedule *program_schedule_new(Arena *arena, Diag *diag,
+                               const GroupDefinition *d);
+/* Schedules a definition whose text and layouts are `key`, by the log of
+ * choices where that has a line. The index in Program.schedules. A line that
+ * does not fit is a diagnostic, and the usual schedule taken; -1 when there is
+ * none. */
+int program_choose(Builder *b, Schedule *s, const GroupDefinition *d,
+                   const char *key);
 bool program_build_groups(Builder *b);
 /* A group that is one node with bodies. */
 bool program_build_control(Builder *b, const Group *group);

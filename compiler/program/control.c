@@ -117,6 +117,7 @@ static void add_copy(Builder *b, const Group *group, int from, int to,
         return;
     const Kernel *k = copy_kernel(b->arena, source->dtype, count, places);
     ProgramStep step = {.kernel = program_add_kernel(b, k, !places),
+                        .schedule = -1,
                         .arg_count = k->params.count,
                         .group = group};
     step.args = ARENA_ARRAY(b->arena, int, step.arg_count + 1);
@@ -135,6 +136,7 @@ static void add_count(Builder *b, const Group *group, Extent name, int counter)
     const Kernel *k =
         count_kernel(b->arena, place, b->g->symbols.count + 1, counter < 0);
     ProgramStep step = {.kernel = program_add_kernel(b, k, false),
+                        .schedule = -1,
                         .arg_count = k->params.count,
                         .group = group};
     step.args = ARENA_ARRAY(b->arena, int, step.arg_count + 1);

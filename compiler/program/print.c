@@ -346,7 +346,7 @@ static void read_dim(Reader *r, Program *p)
 static void read_step(Reader *r, Program *p)
 {
     Vec(int) args = {0};
-    ProgramStep step = {0};
+    ProgramStep step = {.schedule = -1};
 
     read_int(r);
     expect(r, "kernel");

@@ -3,6 +3,7 @@
 #define ASSAY_PROGRAM_PROGRAM_H
 
 #include "graph/graph.h"
+#include "schedules/choices.h"
 #include "schedules/choose.h"
 #include "targets/target.h"
 
@@ -42,9 +43,20 @@ typedef struct ProgramKernel {
     int64_t code_bytes;
 } ProgramKernel;
 
+/* A definition with the layouts around it, and what was decided for it: what
+ * a log of choices has a line for. */
+typedef struct ProgramSchedule {
+    /* Key and fields to read; the choice that was taken. */
+    ChoiceRow row;
+    bool is_chosen; /* by a line of the log */
+    KnobLog log;    /* empty for a naive schedule */
+    const struct GroupDefinition *group;
+} ProgramSchedule;
+
 typedef struct ProgramStep {
-    int kernel; /* index in Program.kernels */
-    int *args;  /* a buffer index for each kernel parameter */
+    int kernel;   /* index in Program.kernels */
+    int schedule; /* index in Program.schedules; -1: a loop program */
+    int *args;    /* a buffer index for each kernel parameter */
     int arg_count;
     const Group *group; /* where it came from */
 } ProgramStep;
@@ -72,11 +84,14 @@ typedef struct ProgramRegion {
 
 typedef struct Program {
     Arena *arena;
+    ScheduleMode mode;
     const char *name;
     uint64_t source_hash; /* of the model as loaded, weights included; or 0 */
     const Target *target;
     Vec(ProgramKernel) kernels;
     Vec(ProgramBuffer) buffers;
+    Vec(ProgramSchedule) schedules; /* not in the printed form */
+    uint64_t choices_hash;          /* of those from a log; 0: none */
     Vec(ProgramStep) steps;
     Vec(ProgramRegion) regions;
     int input_count, output_count;
@@ -90,10 +105,23 @@ typedef struct Program {
     int input_symbols; /* the first of them, which inputs decide */
 } Program;
 
+/* A log to look schedules up in; `log` may be NULL. */
+typedef struct ProgramChoices {
+    const Choices *log;
+    ChoiceScope scope;
+} ProgramChoices;
+
 /* Groups (or single nodes) to kernels: builds each group's definition,
- * lets `schedule_choose` schedule it, lowers, shares equal kernels. */
+ * lets `schedule_choose` schedule it, lowers, shares equal kernels. `choices`
+ * may be NULL; only fast schedules follow them. */
 Program *program_build(Arena *arena, Diag *diag, Graph *g,
-                       const Target *target, ScheduleMode mode);
+                       const Target *target, ScheduleMode mode,
+                       const ProgramChoices *choices);
+/* What a choice would make of a schedule: the values that it takes, and the
+ * hash of the loops. False with a diagnostic when it does not fit. */
+bool program_try_choice(Arena *arena, Diag *diag, const Program *program,
+                        int schedule, const Choice *choice, KnobLog *log,
+                        uint64_t *hash);
 /* The regions directly within `parent` (-1: none) and that part of it, among
  * steps first to end - 1, after region `after` (-1: from the start); -1: no
  * more. */

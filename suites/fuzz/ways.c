@@ -98,7 +98,8 @@ static Program *build_program(Compiled *c, const Way *way)
     if (!passes_run(&context, &options, NULL, NULL) ||
         !ops_check_lowerable(c->graph))
         return NULL;
-    Program *p = program_build(c->arena, c->diag, c->graph, c->target, mode);
+    Program *p =
+        program_build(c->arena, c->diag, c->graph, c->target, mode, NULL);
     if (!p)
         return NULL;
     program_plan_memory(p);

@@ -58,7 +58,7 @@ Compiled compile_graph(Arena *arena, Graph *source, const char *target,
     if (!passes_run(&context, options ? options : &plain, NULL, NULL))
         fail_with(c.diag, "a pass fails");
     c.program = program_build(arena, c.diag, c.graph, c.target,
-                              naive ? SCHEDULE_NAIVE : SCHEDULE_FAST);
+                              naive ? SCHEDULE_NAIVE : SCHEDULE_FAST, NULL);
     if (!c.program)
         fail_with(c.diag, "the program cannot be built");
     program_plan_memory(c.program);

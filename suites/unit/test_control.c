@@ -401,7 +401,7 @@ static void test_equal_counts(void **state)
         .graph = g, .target = target, .evaluate = evaluate_node};
     assert_true(
         passes_run(&context, &(PassOptions){.opt_level = 2}, NULL, NULL));
-    assert_null(program_build(arena, g->diag, g, target, SCHEDULE_FAST));
+    assert_null(program_build(arena, g->diag, g, target, SCHEDULE_FAST, NULL));
     assert_int_equal(g->diag->errors.count, 1);
     assert_non_null(strstr(g->diag->errors.data[0],
                            "NonZero \"same\": another node of that name"));

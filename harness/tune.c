@@ -1,0 +1,414 @@
+#include "harness/tuner.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "harness/common.h"
+#include "targets/target.h"
+
+/* Kernels that make this share of a run are looked at. */
+static const double share_that_matters = 0.9;
+/* A schedule is kept when it is faster by this much, and surely. */
+static const double least_gain = 1.02;
+/* What is tried next starts from the best so far by more than noise. */
+static const double search_gain = 1.005;
+
+enum { MOST_RUNS = 100, LEAST_RUNS = 10, CONFIRMATIONS = 2 };
+
+/* ---- rounds ----------------------------------------------------------- */
+
+static void skip_trial(Tune *t, Tuned *k)
+{
+    Str text = {0};
+    choice_print(&text, &k->trial);
+    tuner_say_end(t);
+    fprintf(stderr, "assay: tune %s: %s with %s is skipped: %s\n",
+            t->plan->model, k->about->row.kernel, str_text(&text), t->why);
+    str_free(&text);
+    k->is_trying = false;
+}
+
+/* ASSAY_LOG=debug shows every measurement. */
+static void log_ratio(const Tuned *k, const char *what, const Choice *choice,
+                      Ratio r)
+{
+    Str text = {0};
+    choice_print(&text, choice);
+    log_debug("%s %s %s: %.3f [%.3f, %.3f]", what, k->about->row.kernel,
+              str_text(&text), r.value, r.low, r.high);
+    str_free(&text);
+}
+
+static void take_trials(Tune *t, const Measured *m)
+{
+    for (int i = 0; i < t->kernels.count; i++) {
+        Tuned *k = &t->kernels.data[i];
+        if (!k->is_trying)
+            continue;
+        Ratio r = tuner_ratio(t, m, k->schedule);
+        log_ratio(k, "tried", &k->trial, r);
+        if (r.value > k->best_ratio * search_gain) {
+            k->best = k->trial;
+            k->best_ratio = r.value;
+            k->has_best = true;
+        }
+    }
+}
+
+/* All that are being tried in one build; when that does not build or run, in
+ * halves, until the ones are found that are to blame. */
+static void try_round(Tune *t, Tuned **trying, int count)
+{
+    Measured m;
+    for (int i = 0; i < t->kernels.count; i++)
+        t->kernels.data[i].is_trying = false;
+    for (int i = 0; i < count; i++)
+        trying[i]->is_trying = true;
+    t->result->builds++;
+    if (tuner_build_trial(t) && tuner_measure(t, true, 1, &m)) {
+        take_trials(t, &m);
+        return;
+    }
+    if (count == 1) {
+        skip_trial(t, trying[0]);
+        return;
+    }
+    try_round(t, trying, count / 2);
+    try_round(t, trying + count / 2, count - count / 2);
+}
+
+static double elapsed(const Tune *t)
+{
+    return clock_now() - t->start;
+}
+
+static void search(Tune *t)
+{
+    Tuned **trying = ARENA_ARRAY(t->arena, Tuned *, t->kernels.count + 1);
+    for (int round = 1;; round++) {
+        int count = 0;
+        double begin = clock_now();
+        /* Confirming and checking take about two more. */
+        if (elapsed(t) + 2 * t->round_seconds > t->plan->budget && round > 1)
+            return;
+        for (int i = 0; i < t->kernels.count; i++)
+            if (tuner_next_trial(t, &t->kernels.data[i]))
+                trying[count++] = &t->kernels.data[i];
+        if (!count)
+            return;
+        tuner_say(t,
+                  arena_printf(t->arena, "build %d, %d of %d kernels, %.0f s",
+                               round, count, t->kernels.count, elapsed(t)));
+        try_round(t, trying, count);
+        t->round_seconds = fmax(t->round_seconds, clock_now() - begin);
+    }
+}
+
+/* ---- confirming ------------------------------------------------------- */
+
+static void drop_best(Tuned *k)
+{
+    k->has_best = false;
+    k->best = (Choice){0};
+    k->ratio = (Ratio){1, 1, 1};
+    k->best_seconds = k->usual_seconds;
+}
+
+static int count_best(const Tune *t)
+{
+    int count = 0;
+    for (int i = 0; i < t->kernels.count; i++)
+        count += t->kernels.data[i].has_best;
+    return count;
+}
+
+/* Measures the best again, at length, and drops what was luck. */
+static bool confirm(Tune *t, bool *dropped)
+{
+    Measured m;
+    *dropped = false;
+    if (!tuner_measure(t, true, CONFIRMATIONS, &m))
+        return false;
+    t->result->total = tuner_ratio(t, &m, -1);
+    for (int i = 0; i < t->kernels.count; i++) {
+        Tuned *k = &t->kernels.data[i];
+        k->ratio = tuner_ratio(t, &m, k->schedule);
+        log_ratio(k, "again", &k->best, k->ratio);
+        k->usual_seconds = tuner_seconds(t, &m, m.usual, k->schedule);
+        k->best_seconds = tuner_seconds(t, &m, m.other, k->schedule);
+        bool keep =
+            k->has_best && k->ratio.value >= least_gain && k->ratio.low > 1;
+        *dropped |= k->has_best && !keep;
+        if (!keep)
+            drop_best(k);
+    }
+    return true;
+}
+
+/* A wrong result is the fault of one kernel most of the time: each alone. */
+static void find_wrong(Tune *t)
+{
+    Choice *best = ARENA_ARRAY(t->arena, Choice, t->kernels.count + 1);
+    bool *sound = ARENA_ARRAY(t->arena, bool, t->kernels.count + 1);
+    for (int i = 0; i < t->kernels.count; i++) {
+        best[i] = t->kernels.data[i].best;
+        sound[i] = t->kernels.data[i].has_best;
+        t->kernels.data[i].has_best = false;
+    }
+    for (int i = 0; i < t->kernels.count; i++) {
+        Tuned *k = &t->kernels.data[i];
+        if (!sound[i])
+            continue;
+        k->has_best = true;
+        k->best = k->trial = best[i];
+        sound[i] = tuner_build_trial(t) && tuner_check(t);
+        if (!sound[i])
+            skip_trial(t, k);
+        k->has_best = false;
+        k->best = (Choice){0};
+    }
+    for (int i = 0; i < t->kernels.count; i++) {
+        t->kernels.data[i].has_best = sound[i];
+        t->kernels.data[i].best = best[i];
+        if (!sound[i])
+            drop_best(&t->kernels.data[i]);
+    }
+}
+
+/* What is left is faster, surely, and right. */
+static bool settle(Tune *t)
+{
+    for (int i = 0; i < t->kernels.count; i++)
+        t->kernels.data[i].is_trying = false;
+    bool dropped = true;
+    for (int round = 0; count_best(t) && dropped && round < 2; round++) {
+        tuner_say(t, arena_printf(t->arena, "measuring %d again, %.0f s",
+                                  count_best(t), elapsed(t)));
+        if (!tuner_build_trial(t) || !confirm(t, &dropped))
+            return bad_input("tune %s: %s", t->plan->model, t->why), false;
+    }
+    if (!count_best(t))
+        return true;
+    tuner_say(t, "comparing with the reference");
+    if (dropped && !tuner_build_trial(t))
+        return bad_input("tune %s: %s", t->plan->model, t->why), false;
+    if (tuner_check(t))
+        return true;
+    find_wrong(t);
+    if (!count_best(t) || (tuner_build_trial(t) && tuner_check(t)))
+        return true;
+    return bad_input("tune %s: with all choices: %s", t->plan->model, t->why),
+           false;
+}
+
+/* ---- the log ---------------------------------------------------------- */
+
+static bool store(Tune *t)
+{
+    ChoiceRow *rows = ARENA_ARRAY(t->arena, ChoiceRow, t->kernels.count + 1);
+    for (int i = 0; i < t->kernels.count; i++) {
+        const Tuned *k = &t->kernels.data[i];
+        rows[i] = k->about->row;
+        rows[i].choice = k->best;
+        rows[i].usual_ms = k->usual_seconds * 1e3;
+        rows[i].ms = k->best_seconds * 1e3;
+        rows[i].ratio = k->ratio.value;
+        rows[i].low = k->ratio.low;
+        rows[i].high = k->ratio.high;
+        rows[i].threads = t->threads;
+    }
+    return tune_store(t->plan->log, rows, t->kernels.count);
+}
+
+/* ---- which kernels ---------------------------------------------------- */
+
+static int by_time(const void *x, const void *y)
+{
+    const Tuned *a = x, *b = y;
+    return a->seconds != b->seconds
+               ? (a->seconds < b->seconds) - (a->seconds > b->seconds)
+               : a->schedule - b->schedule;
+}
+
+/* Those that make most of the time and have something to choose. */
+static void find_kernels(Tune *t, const Measured *m)
+{
+    Vec(Tuned) all = {0};
+    double total = tuner_seconds(t, m, m->usual, -1);
+    double sum = 0;
+    for (int i = 0; i < t->program->schedules.count; i++) {
+        Tuned k = {.schedule = i, .about = &t->program->schedules.data[i]};
+        k.seconds = tuner_seconds(t, m, m->usual, i);
+        k.usual_seconds = k.best_seconds = k.seconds;
+        k.ratio = (Ratio){1, 1, 1};
+        k.best_ratio = 1;
+        vec_push(t->arena, &all, k);
+    }
+    if (all.count)
+        qsort(all.data, (size_t)all.count, sizeof *all.data, by_time);
+    for (int i = 0; i < all.count; i++) {
+        Tuned *k = &all.data[i];
+        if (sum >= share_that_matters * total || k->seconds <= 0)
+            break;
+        sum += k->seconds;
+        tuner_add_moves(t, k);
+        if (!k->moves.count)
+            continue;
+        t->result->kernels++;
+        if (t->known && !t->plan->again &&
+            choices_find(t->known, &k->about->row.scope, k->about->row.def)) {
+            t->result->known++;
+            continue;
+        }
+        tuner_skip_usual(t, k);
+        vec_push(t->arena, &t->kernels, *k);
+    }
+}
+
+/* ---- all of it -------------------------------------------------------- */
+
+static bool is_tunable(const Tune *t)
+{
+    const AssayOptions *o = &t->plan->compile->assay;
+    const Target *target = t->program->target;
+    Str why = {0};
+    bool ok = target->run == RUN_HOST && target_is_runnable(target, &why);
+    if (!ok)
+        bad_input("tune %s: target %s does not run on this machine%s%s",
+                  t->plan->model, target->name, why.length ? ": " : "",
+                  str_text(&why));
+    str_free(&why);
+    if (ok && t->program->mode != SCHEDULE_FAST)
+        return bad_input("tune %s: there are choices at -O2 only",
+                         t->plan->model),
+               false;
+    if (ok && (o->sanitize || o->sanitize_threads))
+        return bad_input("tune %s: sanitized code is not timed",
+                         t->plan->model),
+               false;
+    return ok;
+}
+
+static bool open_program(Tune *t)
+{
+    const CompileOptions *o = t->plan->compile;
+    AssayOptions usual = o->assay;
+    usual.choices = NULL;
+    if (!open_model(t->compiler, t->plan->model, o))
+        return false;
+    if (!assay_compile(t->compiler, &usual)) {
+        fputs(assay_errors(t->compiler), stderr);
+        return false;
+    }
+    t->program = assay_program(t->compiler);
+    if (!t->program)
+        return bad_input("tune %s: --stop-after leaves nothing to tune",
+                         t->plan->model),
+               false;
+    return is_tunable(t);
+}
+
+static bool open_log(Tune *t)
+{
+    if (access(t->plan->log, F_OK))
+        return true;
+    Diag *diag = diag_new(t->arena, NULL);
+    t->known = choices_read(t->arena, diag, t->plan->log);
+    for (int i = 0; i < diag->errors.count; i++)
+        bad_input("%s", diag->errors.data[i]);
+    return t->known != NULL;
+}
+
+/* As many as take most of a second, so that a round is not much more than its
+ * build. */
+static void set_runs(Tune *t, const Measured *m)
+{
+    int runs = (int)(0.7 / fmax(tuner_seconds(t, m, m->usual, -1), 1e-9));
+    t->runs = runs > MOST_RUNS    ? MOST_RUNS
+              : runs < LEAST_RUNS ? LEAST_RUNS
+                                  : runs;
+}
+
+static int tune_in(Tune *t)
+{
+    Measured m;
+    t->runs = LEAST_RUNS;
+    if (!open_log(t) || !open_program(t))
+        return EXIT_BAD_INPUT;
+    tuner_say(t, "profile");
+    if (!tuner_build_usual(t) || !tuner_measure(t, false, 1, &m))
+        return bad_input("tune %s: %s", t->plan->model, t->why);
+    set_runs(t, &m);
+    find_kernels(t, &m);
+    if (!t->kernels.count)
+        return EXIT_FINE;
+    search(t);
+    if (!settle(t))
+        return EXIT_FAILED_CHECK;
+    t->result->improved = count_best(t);
+    return store(t) ? EXIT_FINE : EXIT_BAD_INPUT;
+}
+
+int tune_model(Arena *arena, const TunePlan *plan, TuneResult *result)
+{
+    *result = (TuneResult){.total = {NAN, NAN, NAN}};
+    Tune t = {.arena = arena,
+              .plan = plan,
+              .result = result,
+              .start = clock_now(),
+              .compiler = assay_new(),
+              .work = make_temp_folder(arena)};
+    build_plan_init(&t.limits, true);
+    int code = t.work ? tune_in(&t) : bad_input("no temporary folder");
+    tuner_say_end(&t);
+    if (t.work)
+        remove_temp_folder(t.work);
+    assay_free(t.compiler);
+    result->seconds = clock_now() - t.start;
+    return code;
+}
+
+void tune_print(FILE *file, const TunePlan *plan, const TuneResult *r)
+{
+    fprintf(file,
+            "%s: %d kernels matter, %d were known, %d of %d others got "
+            "faster; %d builds, %.0f s",
+            plan->model, r->kernels, r->known, r->improved,
+            r->kernels - r->known, r->builds, r->seconds);
+    if (r->improved)
+        fprintf(file, "; usual/tuned %.3f [%.3f, %.3f]", r->total.value,
+                r->total.low, r->total.high);
+    fprintf(file, "; %s\n", plan->log);
+}
+
+bool tune_take(const char *text, bool *tune)
+{
+    *tune = !strcmp(text, "quick");
+    if (!*tune)
+        bad_input("--tune %s: there is quick", text);
+    return *tune;
+}
+
+int tune_first(Arena *arena, const char *model, CompileOptions *o, int threads,
+               double budget)
+{
+    /* The log may be one that is yet to be made. */
+    const char *log =
+        o->assay.choices ? o->assay.choices : tune_default_log(arena);
+    TunePlan plan = {.model = model,
+                     .compile = o,
+                     .log = log,
+                     .threads = threads,
+                     .budget = budget};
+    TuneResult result;
+    o->assay.choices = NULL;
+    int code = log ? tune_model(arena, &plan, &result) : EXIT_BAD_INPUT;
+    if (code == EXIT_FINE)
+        tune_print(stderr, &plan, &result);
+    /* A model without anything to choose leaves no log. */
+    if (log && !access(log, F_OK))
+        o->assay.choices = log;
+    return code;
+}
