@@ -28,7 +28,7 @@ typedef struct Tune {
     TuneResult *result;
     AssayCompiler *compiler;
     const Program *program; /* the usual one */
-    const Choices *known;   /* the log before; may be NULL */
+    const ChoiceLog *known; /* the log before; may be NULL */
     const char *work;       /* folder */
     BuildPlan limits;
     Vec(Tuned) kernels;

@@ -107,7 +107,7 @@ typedef struct Program {
 
 /* A log to look schedules up in; `log` may be NULL. */
 typedef struct ProgramChoices {
-    const Choices *log;
+    const ChoiceLog *log;
     ChoiceScope scope;
 } ProgramChoices;
 

@@ -204,10 +204,10 @@ static bool read_line(const Reader *r, char *line, ChoiceRow *row)
            read_fields(r, measured, of_measurement, row);
 }
 
-Choices *choices_parse(Arena *arena, Diag *diag, const char *file,
-                       const char *text)
+ChoiceLog *choices_parse(Arena *arena, Diag *diag, const char *file,
+                         const char *text)
 {
-    Choices *c = ARENA_NEW(arena, Choices);
+    ChoiceLog *c = ARENA_NEW(arena, ChoiceLog);
     Reader r = {arena, diag, file, 0};
     bool ok = true;
     c->file = arena_strdup(arena, file);
@@ -251,7 +251,7 @@ static char *read_text(Arena *arena, const char *path)
     return result;
 }
 
-Choices *choices_read(Arena *arena, Diag *diag, const char *path)
+ChoiceLog *choices_read(Arena *arena, Diag *diag, const char *path)
 {
     char *text = read_text(arena, path);
     if (text)
@@ -268,7 +268,7 @@ static bool same_scope(const ChoiceScope *a, const ChoiceScope *b)
            !strcmp(a->compiler, b->compiler);
 }
 
-const ChoiceRow *choices_find(const Choices *c, const ChoiceScope *scope,
+const ChoiceRow *choices_find(const ChoiceLog *c, const ChoiceScope *scope,
                               uint64_t def)
 {
     for (int i = c->rows.count - 1; i >= 0; i--)
@@ -278,7 +278,7 @@ const ChoiceRow *choices_find(const Choices *c, const ChoiceScope *scope,
     return NULL;
 }
 
-int choices_count_others(const Choices *c, const ChoiceScope *scope)
+int choices_count_others(const ChoiceLog *c, const ChoiceScope *scope)
 {
     int count = 0;
     for (int i = 0; i < c->rows.count; i++)
@@ -296,7 +296,7 @@ bool choice_row_same_key(const ChoiceRow *a, const ChoiceRow *b)
 bool choices_merge(Str *out, Diag *diag, const char *file, const char *text,
                    const ChoiceRow *rows, int count)
 {
-    const Choices *old = choices_parse(diag->arena, diag, file, text);
+    const ChoiceLog *old = choices_parse(diag->arena, diag, file, text);
     int number = 0, at = 0;
     if (!old)
         return false;

@@ -45,22 +45,22 @@ typedef struct ChoiceRow {
     int line; /* of the file */
 } ChoiceRow;
 
-typedef struct Choices {
+typedef struct ChoiceLog {
     const char *file;
     Vec(ChoiceRow) rows; /* in order */
-} Choices;
+} ChoiceLog;
 
 /* NULL with a diagnostic that names file and line for everything that is no
  * line of a log, or when the file cannot be read. */
-Choices *choices_read(Arena *arena, Diag *diag, const char *path);
+ChoiceLog *choices_read(Arena *arena, Diag *diag, const char *path);
 /* The same from text. */
-Choices *choices_parse(Arena *arena, Diag *diag, const char *file,
-                       const char *text);
+ChoiceLog *choices_parse(Arena *arena, Diag *diag, const char *file,
+                         const char *text);
 /* The newest for that definition, or NULL. */
-const ChoiceRow *choices_find(const Choices *choices, const ChoiceScope *scope,
-                              uint64_t def);
+const ChoiceRow *choices_find(const ChoiceLog *choices,
+                              const ChoiceScope *scope, uint64_t def);
 /* How many lines are for other targets, features or compilers. */
-int choices_count_others(const Choices *choices, const ChoiceScope *scope);
+int choices_count_others(const ChoiceLog *choices, const ChoiceScope *scope);
 bool choice_row_same_key(const ChoiceRow *a, const ChoiceRow *b);
 /* With the newline. */
 void choice_row_print(Str *out, const ChoiceRow *row);

@@ -55,7 +55,7 @@ static void test_round_trip(void **state)
     str_add(&text, "# a comment\n\n");
     for (int i = 0; i < 2; i++)
         choice_row_print(&text, &rows[i]);
-    Choices *c = choices_parse(a, diag, "x.log", str_text(&text));
+    ChoiceLog *c = choices_parse(a, diag, "x.log", str_text(&text));
     assert_non_null(c);
     assert_int_equal(c->rows.count, 2);
     assert_int_equal(c->rows.data[0].line, 3);
@@ -162,7 +162,7 @@ static void test_lookup(void **state)
     for (int i = 0; i < 6; i++)
         choice_row_print(&text, &rows[i]);
     choice_row_print(&text, &old);
-    Choices *c = choices_parse(a, diag, "x.log", str_text(&text));
+    ChoiceLog *c = choices_parse(a, diag, "x.log", str_text(&text));
     assert_non_null(c);
     /* Of two the later one, of other facts none. */
     assert_int_equal(choices_find(c, &scope, 7)->choice.knob[0].value, 6);
@@ -225,7 +225,7 @@ static void test_store(void **state)
         assert_int_equal(status, 0);
     }
     Diag *diag = diag_new(a, NULL);
-    Choices *c = choices_read(a, diag, path);
+    ChoiceLog *c = choices_read(a, diag, path);
     assert_non_null(c);
     assert_int_equal(c->rows.count, WRITERS * EACH);
     ChoiceScope scope = choice_scope(a, &facts, "llvm19");
