@@ -26,6 +26,9 @@ enum {
 /* Shares of the second-level cache for what a strip hands on, and of the
  * chain's work for what is done twice. */
 static const double most_cache = 0.65, most_repeated = 0.08;
+/* Operations for each byte that passes by the cache: with more of them a core
+ * hardly waits for memory, and strips gain nothing. */
+static const double most_intensity = 40;
 
 /* Rows of operand 0 for rows a to b - 1 of the result:
  * a * stride + first to (b - 1) * stride + last. */
@@ -262,10 +265,15 @@ static Rows strip(int64_t whole, int strips, int i)
 static int count_strips(Arena *scratch, const Chain *c, double cache)
 {
     int last = c->nodes.count - 1;
-    double most = 0, work = 0, repeated = 0;
+    double most = 0, work = 0, repeated = 0, traffic = 0;
 
-    for (int i = 0; i < last; i++)
-        most = fmax(most, bytes_of(result(c, i)));
+    for (int i = 0; i < last; i++) {
+        double bytes = bytes_of(result(c, i));
+        most = fmax(most, bytes);
+        /* Elementwise nodes are done before anything is stored. */
+        bool is_stored = c->nodes.data[i + 1]->op->traits & OP_ANCHOR;
+        traffic += is_stored && bytes > cache ? 2 * bytes : 0;
+    }
     int strips = (int)ceil(most / (most_cache * cache));
     int64_t whole = rows(result(c, last));
     if (strips < 2 || strips > MOST_STRIPS || whole < 2 * (int64_t)strips)
@@ -280,7 +288,10 @@ static int count_strips(Arena *scratch, const Chain *c, double cache)
             r = rows_read(c, k, r, &padding);
         }
     }
-    return repeated <= work * (1 + most_repeated) ? strips : 0;
+    return repeated <= work * (1 + most_repeated) &&
+                   work <= most_intensity * traffic
+               ? strips
+               : 0;
 }
 
 static Tensor *slice_rows(Graph *g, Tensor *x, Rows r, Node *before)
