@@ -228,11 +228,9 @@ static void search_tiles(const Look *look, double depth, Search *s)
     for (int64_t v = 1; v <= MOST_VECTORS && v <= s->vectors; v++)
         for (int64_t r = 1; r <= MOST_ROWS && r <= s->rows; r++)
             for (int64_t t = 1; t <= MOST_PIXELS && t <= s->pixels; t++) {
-                /* Several rows only when each is whole, and not many
-                 * pixels of them: those of a power-of-two distance share
-                 * few sets of the first level cache. */
-                if (r * t * v + v > registers ||
-                    (r > 1 && (t < s->pixels || r * t > most_joined)))
+                /* Not many pixels of several rows: those of a power-of-two
+                 * distance share few sets of the first level cache. */
+                if (r * t * v + v > registers || (r > 1 && r * t > most_joined))
                     continue;
                 s->has_rows[r] = s->has_pixels[t] = s->has_vectors[v] = true;
                 Tile tile = {r, t, v};
