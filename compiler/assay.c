@@ -188,8 +188,8 @@ const Graph *assay_canonical_graph(AssayCompiler *c)
 {
     if (!c->source || !graph_has_canonical(c->source))
         return c->source;
-    PassContext context = {graph_copy(c->arena, c->source), NULL, 0,
-                           evaluate_node};
+    PassContext context = {.graph = graph_copy(c->arena, c->source),
+                           .evaluate = evaluate_node};
     int errors = c->diag->errors.count;
     pass_infer(&context);
     if (c->diag->errors.count > errors)
@@ -208,8 +208,12 @@ bool assay_export_onnx(AssayCompiler *c, const char *path)
 
 static bool run_passes(AssayCompiler *c)
 {
-    PassContext context = {c->graph, c->target, c->options.opt_level,
-                           evaluate_node};
+    PassContext context = {
+        .graph = c->graph,
+        .target = c->target,
+        .opt_level = c->options.opt_level,
+        .evaluate = evaluate_node,
+    };
     PassOptions options = {
         .opt_level = c->options.opt_level,
         .disabled = c->options.disabled,
@@ -218,6 +222,7 @@ static bool run_passes(AssayCompiler *c)
         .time_passes = c->options.time_passes,
         .verify = c->options.verify,
         .no_fuse = c->options.no_fuse,
+        .algorithm = c->options.naive ? "direct" : c->options.algorithm,
     };
     PassTime *times = ARENA_ARRAY(c->arena, PassTime, pass_count() + 1);
     int count = 0;

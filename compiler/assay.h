@@ -32,6 +32,10 @@ typedef struct AssayOptions {
     bool sanitize, sanitize_threads;
     const char *const *disabled; /* passes; ends with NULL; may be NULL */
     const char *const *no_fuse;  /* node names; ends with NULL */
+    /* The way to compute nodes that have several ("direct", "winograd4"),
+     * where it applies; NULL or "auto": the cheapest on the target. Below
+     * level 2, and with naive schedules, they are computed as they stand. */
+    const char *algorithm;
     const char *dump_after, *stop_after;
     bool time_passes, verify;
     int jobs;             /* kernels compiled at once; 0: all cores */

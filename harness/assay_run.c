@@ -45,7 +45,8 @@ static const char usage[] =
     "      --check-repeat      run again, after other inputs, on buffers "
     "between guards\n"
     "                          and on a filled arena: the same outputs?\n"
-    "      --peak              FMA and memory-read peak of this machine\n"
+    "      --peak              FMA, dot-product and memory-read peak of this "
+    "machine\n"
     "      --calibrate         a short FMA run, to tell a disturbed machine\n"
     "  -h, --help\n"
     "\n"
@@ -236,11 +237,12 @@ static int report_peak(int threads)
     if (!pool)
         return EXIT_BAD_INPUT;
     char *context = bench_context("assay-run");
-    json_t *report =
-        json_pack("{s:i, s:s, s:f, s:o, s:o*}", "threads", pool_threads(pool),
-                  "kind", peak_kind(), "fma_gflops", peak_fma(pool, 0.3, NULL),
-                  "bandwidth", levels_json(pool), "context",
-                  context ? json_loads(context, 0, NULL) : NULL);
+    json_t *report = json_pack(
+        "{s:i, s:s, s:f, s:s, s:f, s:o, s:o*}", "threads", pool_threads(pool),
+        "kind", peak_kind(), "fma_gflops", peak_fma(pool, 0.3, NULL),
+        "dot_kind", peak_dot_kind(), "dot_gops", peak_dot(pool, 0.2),
+        "bandwidth", levels_json(pool), "context",
+        context ? json_loads(context, 0, NULL) : NULL);
     free(context);
     pool_free(pool);
     return print_report(report);

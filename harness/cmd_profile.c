@@ -16,9 +16,11 @@ static const char usage[] =
     "\n"
     "Compiles and checks a model (as `assay run`), then times each of its\n"
     "kernels: time and share of the run, operations, bytes it must move,\n"
-    "what bounds it (arithmetic, or bytes from the nearest cache that holds\n"
-    "them) and how much of that bound it reaches, and the nodes of the\n"
-    "source that it computes.\n"
+    "what bounds it and how much of that bound it reaches, and the nodes of\n"
+    "the source that it computes. The bound is arithmetic, or where most of\n"
+    "the time for its bytes goes: weights come from the nearest level that\n"
+    "holds those of the whole model, as a run reads all before it comes to\n"
+    "the same again; other bytes from the nearest that holds the kernel's.\n"
     "\n"
     "  -n, --top N         kernels to show; 0: all (20)\n"
     "      --sort KEY      time (default), slack: seconds above the bound,\n"
@@ -131,6 +133,24 @@ static void print_row(Arena *arena, const Row *row)
            kernel, nodes_text(arena, json_object_get(step, "nodes")));
 }
 
+static void print_peak(const json_t *peak)
+{
+    size_t i;
+    json_t *level;
+    if (!peak)
+        return;
+    printf("machine: %s FMA %.0f GFLOP/s, %s dot products %.0f GOP/s; "
+           "reading",
+           text_of(peak, "kind"), number_of(peak, "fma_gflops"),
+           text_of(peak, "dot_kind"), number_of(peak, "dot_gops"));
+    json_array_foreach(json_object_get(peak, "bandwidth"), i, level)
+    {
+        printf("%s %s %.3g GB/s", i ? "," : "", text_of(level, "level"),
+               number_of(level, "gbps"));
+    }
+    putchar('\n');
+}
+
 static void print_table(const Profile *p, const ModelResult *r)
 {
     const ModeResult *m = &r->modes[0];
@@ -153,9 +173,11 @@ static void print_table(const Profile *p, const ModelResult *r)
     if (shown < count)
         printf("%5s %9s %5.1f %%  in %d more; --top 0 shows all\n", "", "",
                100 * rest, count - shown);
-    printf("\ngroup: as in `assay inspect --groups`. bound: compute, or the "
-           "level that the bytes come\nfrom at best; of it: the time at that "
-           "bound over the measured one.\n");
+    printf(
+        "\ngroup: as in `assay inspect --groups`. bound: compute, or the "
+        "level that most of\nthe time for its bytes goes to at best; of it: "
+        "the time at that bound over the\nmeasured one.\n");
+    print_peak(p->plan.peak);
 }
 
 static void print_json(const Profile *p, const ModelResult *r)

@@ -215,6 +215,9 @@ static bool take(CompileOptions *o, int code, const char *value)
         return add_text(o->disabled, &o->disabled_count, "--disable", value);
     case OPT_NO_FUSE:
         return add_text(o->no_fuse, &o->no_fuse_count, "--no-fuse", value);
+    case OPT_ALGORITHM:
+        o->assay.algorithm = value;
+        return true;
     case OPT_DUMP_AFTER:
         o->assay.dump_after = value;
         return true;

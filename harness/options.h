@@ -37,6 +37,7 @@ enum {
     OPT_SCHEDULE,
     OPT_DISABLE,
     OPT_NO_FUSE,
+    OPT_ALGORITHM,
     OPT_DUMP_AFTER,
     OPT_STOP_AFTER,
     OPT_TIME_PASSES,
@@ -56,6 +57,7 @@ enum {
         {"schedule", required_argument, NULL, OPT_SCHEDULE},                  \
         {"disable", required_argument, NULL, OPT_DISABLE},                    \
         {"no-fuse", required_argument, NULL, OPT_NO_FUSE},                    \
+        {"algorithm", required_argument, NULL, OPT_ALGORITHM},                \
         {"dump-after", required_argument, NULL, OPT_DUMP_AFTER},              \
         {"stop-after", required_argument, NULL, OPT_STOP_AFTER},              \
         {"time-passes", no_argument, NULL, OPT_TIME_PASSES},                  \
@@ -85,6 +87,8 @@ enum {
     "                      harness/custom.h says; may be repeated\n"          \
     "  --disable PASS      leave a pass out; may be repeated\n"               \
     "  --no-fuse NODE      keep a node out of fusion; may be repeated\n"      \
+    "  --algorithm NAME    of convolutions, where it applies: direct,\n"      \
+    "                      winograd2, winograd4 or (default) auto\n"          \
     "  --dump-after PASS   print the graph after a pass, or \"all\"\n"        \
     "  --stop-after PASS   no pass after this one\n"                          \
     "  --time-passes       print the time of each pass\n"                     \

@@ -10,10 +10,13 @@
  * be NULL) is that of all together: much less on a machine that something
  * else uses too. */
 double peak_fma(Pool *pool, double seconds, double *mean);
+/* The same for 8-bit products that are added to 32-bit sums, in 10^9
+ * operations a second. */
+double peak_dot(Pool *pool, double seconds);
 /* Each thread reads `bytes` of its own over and over. GB/s of all. */
 double peak_read_bandwidth(Pool *pool, int64_t bytes, double seconds);
 
-enum { PEAK_LEVELS = 4, PEAK_MAX_THREADS = 1024 };
+enum { PEAK_LEVELS = 4 };
 
 /* Where data come from, and how fast. */
 typedef struct PeakLevel {
@@ -26,5 +29,8 @@ typedef struct PeakLevel {
 int peak_levels(Pool *pool, PeakLevel levels[PEAK_LEVELS]);
 /* "avx512f", "fma", or "generic": which code peak_fma runs. */
 const char *peak_kind(void);
+/* "avx512_vnni", "avx_vnni", or "generic", which has no instruction for it:
+ * the same of peak_dot. */
+const char *peak_dot_kind(void);
 
 #endif

@@ -4,11 +4,15 @@
 
 #include <jansson.h>
 
-/* Completes steps ("seconds", "flops", "bytes") with "share" of their sum,
- * and, given the report of `assay-run --peak`, "bound", "level" and
- * "bound_share" of results/README.md. The bytes of a kernel are taken to
- * come from the nearest level that holds them all: nothing is faster, so
- * that a share is of what can be reached at best. */
+/* Completes steps ("seconds", "flops", "bytes", "weight_bytes") with "share"
+ * of their sum, and, given the report of `assay-run --peak`, "bound", "level"
+ * and "bound_share" of results/README.md.
+ *
+ * A run reads all weights before it comes to the same ones again, so that
+ * those of a step come at best from the nearest level that holds the weights
+ * of all steps. Its other bytes, which steps just before may have written,
+ * come from the nearest level that holds those of this step. Nothing is
+ * faster: a share is of what can be reached at best. */
 void roofline_complete(json_t *steps, const json_t *peak);
 
 #endif

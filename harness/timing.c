@@ -97,10 +97,11 @@ static json_t *step_json(const ArtifactInfo *info, int step,
         json_array_append_new(samples, json_real(seconds[i]));
     for (int i = 0; s->nodes[i]; i++)
         json_array_append_new(nodes, json_string(s->nodes[i]));
-    return json_pack("{s:s, s:i, s:o, s:f, s:o, s:f, s:f}", "kernel",
+    return json_pack("{s:s, s:i, s:o, s:f, s:o, s:f, s:f, s:f}", "kernel",
                      s->kernel, "group", s->group, "nodes", nodes, "seconds",
                      stats_median(seconds, profile->runs), "samples", samples,
-                     "flops", kernel->flops, "bytes", kernel->bytes);
+                     "flops", kernel->flops, "bytes", kernel->bytes,
+                     "weight_bytes", s->weight_bytes);
 }
 
 void timing_profile(Timed *sides, int count, const TimingOptions *o)

@@ -28,7 +28,7 @@ enum { TIMING_MOST_SAMPLES = 256 }; /* that a report holds */
  * with a line in the runner's error. */
 bool timing_run(Timed *sides, int count, const TimingOptions *options);
 /* Adds "steps", in order: "kernel", "group", "nodes", "seconds" (median),
- * "samples" (by run), "flops" and "bytes". */
+ * "samples" (by run), "flops", "bytes" and "weight_bytes" (of these). */
 void timing_profile(Timed *sides, int count, const TimingOptions *options);
 
 #endif

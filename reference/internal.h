@@ -87,6 +87,8 @@ bool ref_where(RefCall *call);
 bool ref_cast(RefCall *call);
 bool ref_conv(RefCall *call);
 bool ref_conv_transpose(RefCall *call);
+bool ref_winograd_weights(RefCall *call);
+bool ref_winograd_conv(RefCall *call);
 bool ref_matmul(RefCall *call);
 bool ref_matmul_integer(RefCall *call);
 bool ref_gemm(RefCall *call);

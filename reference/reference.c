@@ -184,6 +184,8 @@ const RefOp reference_ops[] = {
     {"", "Xor", ref_compare},
     {"assay", "Requantize", ref_requantize},
     {"assay", "RequantizeSum", ref_requantize_sum},
+    {"assay", "WinogradConv", ref_winograd_conv},
+    {"assay", "WinogradWeights", ref_winograd_weights},
     {NULL, NULL, NULL},
 };
 

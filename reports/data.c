@@ -212,19 +212,21 @@ static History *find_history(Arena *arena, ReportData *data,
 }
 
 /* Absent in kernel runs, which say so by what they hold. */
-static void read_requested(Arena *arena, const json_t *list, Run *run)
+static int read_requested(Arena *arena, const json_t *list,
+                          const char ***names)
 {
     size_t i;
     json_t *item;
-    run->requested_count = json_is_array(list) ? 0 : -1;
-    run->requested =
-        ARENA_ARRAY(arena, const char *, json_array_size(list) + 1);
+    int count = 0;
+    if (!json_is_array(list))
+        return -1;
+    *names = ARENA_ARRAY(arena, const char *, json_array_size(list) + 1);
     json_array_foreach(list, i, item)
     {
         if (json_is_string(item))
-            run->requested[run->requested_count++] =
-                arena_strdup(arena, json_string_value(item));
+            (*names)[count++] = arena_strdup(arena, json_string_value(item));
     }
+    return count;
 }
 
 static void read_run(Reader *r, ReportData *data, const char *machine)
@@ -244,7 +246,10 @@ static void read_run(Reader *r, ReportData *data, const char *machine)
                .dirty = read_bool(r, context, "context", "dirty"),
                .committed = read_time(r, context, "context", "commit_time"),
                .time = read_time(r, context, "context", "time")};
-    read_requested(r->arena, json_object_get(context, "requested"), &run);
+    run.requested_count = read_requested(
+        r->arena, json_object_get(context, "requested"), &run.requested);
+    run.mode_count = read_requested(
+        r->arena, json_object_get(context, "requested_modes"), &run.modes);
     if (!*run.commit)
         run.commit = "unknown";
     if (!run.committed)
@@ -262,12 +267,19 @@ static void read_run(Reader *r, ReportData *data, const char *machine)
     json_decref(root);
 }
 
-bool run_requested(const Run *run, const char *model)
+/* A list that is not there has all. */
+static bool is_among(const char *const *names, int count, const char *name)
 {
-    bool found = run->requested_count < 0;
-    for (int i = 0; i < run->requested_count && !found; i++)
-        found = !strcmp(run->requested[i], model);
+    bool found = count < 0;
+    for (int i = 0; i < count && !found; i++)
+        found = !strcmp(names[i], name);
     return found;
+}
+
+bool run_requested(const Run *run, const Case *c)
+{
+    return is_among(run->requested, run->requested_count, c->model) &&
+           is_among(run->modes, run->mode_count, c->mode);
 }
 
 static bool is_result_name(const char *name)

@@ -40,6 +40,8 @@ typedef struct Run {
     /* Models that it was to measure; -1: it does not say, hence all. */
     const char **requested;
     int requested_count;
+    const char **modes; /* the same of modes */
+    int mode_count;
     const Record **records; /* by case; NULL: not in this run */
     int record_count;       /* cases known when it was read */
 } Run;
@@ -72,8 +74,8 @@ const Record *data_record(const History *h, int run, int c);
 /* NAN for a metric of -1, a missing case or value. */
 double data_value(const History *h, int run, int c, int metric);
 bool record_is_ok(const Record *record);
-/* Whether a run was to measure the model at all. */
-bool run_requested(const Run *run, const char *model);
+/* Whether a run was to measure the case at all. */
+bool run_requested(const Run *run, const Case *c);
 /* The newest run; histories have at least one. */
 int history_newest(const History *h);
 

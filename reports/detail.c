@@ -194,11 +194,48 @@ static void read_comparisons(Reader *r, const json_t *root, RunDetail *d)
 
 /* ---- context ---------------------------------------------------------- */
 
+static void read_peers(Reader *r, const json_t *root, RunDetail *d)
+{
+    const json_t *rows = read_array(r, root, "", "rows");
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = read_item(r, rows, i, "rows");
+        if (!row)
+            continue;
+        const char *at = arena_printf(r->arena, "rows[%zu]", i);
+        PeerDetail peer = {.model = read_text(r, row, at, "model"),
+                           .engine = read_text(r, row, at, "engine"),
+                           .version = read_text(r, row, at, "version"),
+                           .variant = read_text(r, row, at, "variant"),
+                           .status = read_text(r, row, at, "status"),
+                           .threads = amount(r, row, at, "threads"),
+                           .assay_ms = amount(r, row, at, "assay_ms"),
+                           .peer_ms = amount(r, row, at, "peer_ms"),
+                           .ratio = read_ratio(r, row, at)};
+        vec_push(r->arena, &d->peers, peer);
+    }
+    rows = read_array(r, root, "", "summary");
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = read_item(r, rows, i, "summary");
+        if (!row)
+            continue;
+        const char *at = arena_printf(r->arena, "summary[%zu]", i);
+        PeerMeanDetail mean = {.engine = read_text(r, row, at, "engine"),
+                               .worst = read_text(r, row, at, "worst"),
+                               .threads = amount(r, row, at, "threads"),
+                               .models = amount(r, row, at, "models"),
+                               .least = amount(r, row, at, "least"),
+                               .ratio = read_ratio(r, row, at)};
+        vec_push(r->arena, &d->peer_means, mean);
+    }
+}
+
 static void read_peak(Reader *r, const json_t *context, RunDetail *d)
 {
     const json_t *peak = read_object(r, context, "context", "peak");
     d->fma_gflops = amount(r, peak, "context.peak", "fma_gflops");
     d->vector_kind = read_text(r, peak, "context.peak", "kind");
+    d->dot_gops = amount(r, peak, "context.peak", "dot_gops");
+    d->dot_kind = read_text(r, peak, "context.peak", "dot_kind");
     const json_t *rows = read_array(r, peak, "context.peak", "bandwidth");
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = read_item(r, rows, i, "context.peak.bandwidth");
@@ -237,7 +274,8 @@ static void read_fingerprint(Reader *r, const json_t *context, RunDetail *d)
 RunDetail *detail_read(Arena *arena, const Run *run, Str *notes)
 {
     RunDetail *d = ARENA_NEW(arena, RunDetail);
-    *d = (RunDetail){.fma_gflops = NAN, .vector_kind = ""};
+    *d = (RunDetail){
+        .fma_gflops = NAN, .dot_gops = NAN, .vector_kind = "", .dot_kind = ""};
     Reader r = {.arena = arena, .path = run->path, .notes = notes};
     json_t *root = read_file(&r, READ_ALL);
     if (!root)
@@ -247,6 +285,7 @@ RunDetail *detail_read(Arena *arena, const Run *run, Str *notes)
     read_fingerprint(&r, context, d);
     read_cases(&r, root, d);
     read_comparisons(&r, root, d);
+    read_peers(&r, root, d);
     read_end(&r);
     json_decref(root);
     return d;

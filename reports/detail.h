@@ -56,6 +56,19 @@ typedef struct Comparison {
     Vec(Group) groups;
 } Comparison;
 
+/* A row of another inference engine against Assay. */
+typedef struct PeerDetail {
+    const char *model, *engine, *version, *variant, *status;
+    double threads, assay_ms, peer_ms;
+    Ratio ratio; /* peer over Assay; NAN unless it was measured */
+} PeerDetail;
+
+typedef struct PeerMeanDetail {
+    const char *engine, *worst; /* worst: the model of the least ratio */
+    double threads, models, least;
+    Ratio ratio;
+} PeerMeanDetail;
+
 typedef struct Level {
     const char *name; /* "L1" ... "memory" */
     double bytes, gbps;
@@ -64,8 +77,10 @@ typedef struct Level {
 typedef struct RunDetail {
     Vec(CaseDetail) cases;
     Vec(Comparison) comparisons;
-    double fma_gflops;
-    const char *vector_kind;
+    Vec(PeerDetail) peers;
+    Vec(PeerMeanDetail) peer_means;
+    double fma_gflops, dot_gops; /* NAN: not measured */
+    const char *vector_kind, *dot_kind;
     Vec(Level) levels;
     Vec(NamedNumber) machine; /* name and detail: the fingerprint's fields */
 } RunDetail;

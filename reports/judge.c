@@ -252,8 +252,7 @@ Judged *judge(Arena *arena, const ReportData *data, const History *h,
     for (int c = 0; c < h->cases.count; c++) {
         bool here = data_record(h, newest, c) != NULL;
         /* A run of some models says nothing of the others. */
-        if (!here &&
-            !run_requested(&h->runs.data[newest], h->cases.data[c].model))
+        if (!here && !run_requested(&h->runs.data[newest], &h->cases.data[c]))
             continue;
         /* What the run before did not have either is given up. */
         if (!here && (j->base < 0 || !data_record(h, j->base, c)))

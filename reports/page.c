@@ -156,6 +156,14 @@ void page_add_machine(Page *p, const Judged *j)
     str_addf(&p->body, "%s ", format_value(p->arena, "gflops", d->fma_gflops));
     html_add(&p->body, d->vector_kind);
     str_add(&p->body, "</td></tr>\n");
+    if (!isnan(d->dot_gops)) {
+        str_addf(&p->body,
+                 "<tr><th scope=\"row\">dot-product peak, 8 bits</th><td "
+                 "class=\"left\">%s GOP/s ",
+                 format_value(p->arena, "", d->dot_gops));
+        html_add_short(&p->body, d->dot_kind, 20);
+        str_add(&p->body, "</td></tr>\n");
+    }
     for (int i = 0; i < d->levels.count; i++) {
         const Level *level = &d->levels.data[i];
         str_add(&p->body, "<tr><th scope=\"row\">reading ");

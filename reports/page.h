@@ -34,6 +34,8 @@ void page_add_interval(Page *p, const Ratio *ratio, double threshold,
                        double span, const char *class);
 /* Whether the cases are kernels, not models in modes. */
 bool is_kernel_suite(const History *h);
+/* Whether they are other engines against Assay. */
+bool is_peer_suite(const History *h);
 
 /* The header: what ran where and when. */
 void page_add_top(Page *p, const Judged *const *js, int count);
@@ -51,6 +53,8 @@ void page_add_accuracy(Page *p, const Judged *j);
 void page_add_roofline(Page *p, const Judged *j);
 void page_add_kernels(Page *p, const Judged *j);
 void page_add_models(Page *p, const Judged *j);
+/* All there is of a peers suite. */
+void page_add_peers(Page *p, const Judged *j);
 void page_add_machine(Page *p, const Judged *j);
 
 #endif

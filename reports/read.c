@@ -63,9 +63,9 @@ static char *skip_nested(char *at, char *end)
 
 static bool is_bulky(const char *key, size_t length)
 {
-    static const char *const keys[] = {"benchmarks", "kernels", "steps",
-                                       "passes",     "check",   "high_water",
-                                       "groups"};
+    static const char *const keys[] = {
+        "benchmarks", "kernels",    "steps",  "passes",
+        "check",      "high_water", "groups", "peer_samples"};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (strlen(keys[i]) == length && !memcmp(keys[i], key, length))
             return true;

@@ -123,6 +123,10 @@ static const char *set_title(Report *r, const RunSet *set)
 
 static void add_sections(Page *p, const Judged *j, bool first)
 {
+    if (is_peer_suite(j->h)) {
+        page_add_peers(p, j);
+        return;
+    }
     page_add_overview(p, j, first);
     page_add_changes(p, j);
     page_add_trends(p, j);

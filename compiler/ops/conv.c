@@ -328,6 +328,12 @@ static const AttrSpec transpose_attrs[] = {
     {"strides", ATTR_INTS, false},
     {0}};
 
+static const OpAlgorithm conv_algorithms[] = {
+    {"direct", conv_direct_work, NULL},
+    {"winograd2", winograd2_work, winograd2_rewrite},
+    {"winograd4", winograd4_work, winograd4_rewrite},
+    {0}};
+
 static const Op op_conv = {.name = "Conv",
                            .domain = "",
                            .min_inputs = 2,
@@ -339,6 +345,7 @@ static const Op op_conv = {.name = "Conv",
                            .attrs = conv_attrs,
                            .infer = infer_conv,
                            .define = define_conv,
+                           .algorithms = conv_algorithms,
                            .channel_axis = 0,
                            .output_channel_axis = 1,
                            .since = 11};

@@ -11,7 +11,8 @@
 /* One table a family; a user's own tables go in front of these. */
 #define TABLE(name, family, following)                                        \
     static const OpTable name = {family, following}
-TABLE(table_qlinear, ops_qlinear, NULL);
+TABLE(table_winograd, ops_winograd, NULL);
+TABLE(table_qlinear, ops_qlinear, &table_winograd);
 TABLE(table_requantize, ops_requantize, &table_qlinear);
 TABLE(table_rotary, ops_rotary, &table_requantize);
 TABLE(table_attention, ops_attention, &table_rotary);

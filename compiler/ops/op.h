@@ -100,6 +100,24 @@ const Expr *define_extent(const DefineContext *c, Extent extent);
 /* What a loop program is built from; see ops/loop_program.h. */
 typedef struct LoopContext LoopContext;
 
+/* What computing a node takes, for a choice between algorithms. */
+typedef struct OpWork {
+    double products;       /* multiply-adds, of whole vectors of results */
+    double elements;       /* that transforms read or write besides */
+    double constant_bytes; /* of constant operands, as they are read */
+} OpWork;
+
+/* A way to compute a node: one of several whose results differ by rounding,
+ * and which no schedule turns into another. */
+typedef struct OpAlgorithm {
+    const char *name; /* NULL ends a list */
+    /* For vectors of `lanes` elements. False: does not apply to the node, of
+     * which types and constants are known. */
+    bool (*work)(const Node *node, int lanes, OpWork *work);
+    /* Puts other nodes in place of the node; NULL: computed as it stands. */
+    void (*rewrite)(Graph *g, Node *node);
+} OpAlgorithm;
+
 struct Op {
     const char *name;           /* ONNX's name, CamelCase */
     const char *domain;         /* "" is ai.onnx */
@@ -126,6 +144,11 @@ struct Op {
      * levels compute it and the reference, too; true when it did. NULL: it is
      * computed as it stands. */
     bool (*canonical)(Graph *g, Node *node);
+    /* The node as it stands, then what may replace it; NULL: no choice. */
+    const OpAlgorithm *algorithms;
+    /* Floating operations by which speed is reported, where the definition
+     * reaches the result with fewer; NULL: those of the definition. */
+    double (*flops)(const Node *node);
     /* Weights axis that is output channel, for OP_LINEAR_WEIGHTS; the
      * output's channel axis comes from `output_channel_axis`. Negative
      * counts from the end. */

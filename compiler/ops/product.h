@@ -34,4 +34,12 @@ typedef struct ConvPlaces {
 ConvPlaces conv_places(StageBuilder *b, const Node *node, const Buffer *x,
                        const Buffer *w);
 
+/* ---- 3x3 convolutions as OpAlgorithms; see winograd.c */
+
+bool conv_direct_work(const Node *node, int lanes, OpWork *work);
+bool winograd2_work(const Node *node, int lanes, OpWork *work);
+bool winograd4_work(const Node *node, int lanes, OpWork *work);
+void winograd2_rewrite(Graph *g, Node *node);
+void winograd4_rewrite(Graph *g, Node *node);
+
 #endif

@@ -46,6 +46,7 @@ extern const Op *const ops_tfidf[];
 extern const Op *const ops_recurrent[];
 extern const Op *const ops_qlinear[];
 extern const Op *const ops_requantize[];
+extern const Op *const ops_winograd[];
 
 /* Sets of element types. */
 enum {

@@ -14,6 +14,7 @@ typedef struct PassContext {
      * output, in `arena`. The results do not depend on host features. */
     bool (*evaluate)(Arena *arena, const Graph *g, const Node *node,
                      const Array **outputs);
+    const char *algorithm; /* from the options */
 } PassContext;
 
 typedef struct Pass {
@@ -34,6 +35,7 @@ typedef struct PassOptions {
     bool time_passes;
     bool verify;
     const char *const *no_fuse; /* node names, ends with NULL; may be NULL */
+    const char *algorithm;      /* of pass algorithm; NULL: "auto" */
 } PassOptions;
 
 /* Time spent, for --time-passes and results. */
@@ -62,6 +64,7 @@ void pass_batchnorm(PassContext *c);  /* scale and shift into weights */
 void pass_cse(PassContext *c);        /* common subexpressions */
 void pass_dce(PassContext *c);        /* dead code */
 void pass_merge(PassContext *c);      /* products of one operand */
+void pass_algorithm(PassContext *c);  /* Op.algorithms: Winograd's tiles */
 void pass_layout(PassContext *c);     /* a layout for every tensor */
 void pass_fuse(PassContext *c);       /* groups */
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "passes/algorithm.h"
 #include "passes/util.h"
 
 const Pass pass_list[] = {
@@ -20,6 +21,7 @@ const Pass pass_list[] = {
     {"cse", "common subexpressions and equal constants", 1, pass_cse},
     {"dce", "nodes that no output needs", 1, pass_dce},
     {"merge", "products of one operand into a single one", 1, pass_merge},
+    {"algorithm", "ways to compute a convolution", 2, pass_algorithm},
     {"strips", "large results a strip of rows at a time", 2, pass_strips},
     {"layout", "a memory layout for every tensor", 0, pass_layout},
     {"fuse", "groups of nodes that become one kernel", 0, pass_fuse},
@@ -93,6 +95,8 @@ static bool check_options(Graph *g, const PassOptions *o)
         ok &= check_pass_name(g->diag, "dump-after", o->dump_after);
     if (o->stop_after)
         ok &= check_pass_name(g->diag, "stop-after", o->stop_after);
+    if (o->algorithm)
+        ok &= algorithm_check(g->diag, g->ops, o->algorithm);
     for (const char *const *n = o->no_fuse; n && *n; n++)
         if (mark_no_fuse(g, *n) == 0)
             ok = diag_error(g->diag,
@@ -180,6 +184,7 @@ bool passes_run(PassContext *c, const PassOptions *o, PassTime *times,
     bool stopped = false;
 
     c->opt_level = o->opt_level;
+    c->algorithm = o->algorithm;
     if (time_count)
         *time_count = 0;
     if (!check_options(g, o) || !graph_sort(g))

@@ -191,7 +191,8 @@ static Scheduled *schedule_group(Builder *b, const GroupDefinition *d)
         return known;
     /* Of the definition as it is: a schedule may compute some of it more
      * than once. */
-    double flops = definition_flops(d->def), bytes = definition_bytes(d->def);
+    double flops = definition_flops(d->def) + d->more_flops;
+    double bytes = definition_bytes(d->def);
     Schedule *s = program_schedule_new(b->arena, b->diag, d);
     int schedule = program_choose(b, s, d, key);
     if (schedule < 0)

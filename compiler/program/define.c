@@ -128,7 +128,11 @@ static bool add_node(Composer *c, Diag *diag, const Node *node)
                 buffer_for(c, t, lower_name(c->arena, node->op->name),
                            leaves_group(c->group, t) ? BUF_OUTPUT : BUF_TEMP);
     }
+    double before = node->op->flops ? definition_flops(ctx.def) : 0;
     node->op->define(&ctx);
+    if (node->op->flops)
+        c->out->more_flops +=
+            node->op->flops(node) - (definition_flops(ctx.def) - before);
     return true;
 }
 

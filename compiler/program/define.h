@@ -14,6 +14,8 @@ typedef struct GroupDefinition {
     Definition *def;
     Vec(Binding) bindings; /* inputs and outputs that the kernel touches */
     const char *hint;      /* a node's Op.schedule, or NULL */
+    /* By which Op.flops of its nodes exceed those of the definition. */
+    double more_flops;
 } GroupDefinition;
 
 /* False with a diagnostic that names the node when it cannot be defined. */

@@ -294,6 +294,9 @@ static void get_steps(Reader *r, const json_t *root, ArtifactInfo *info)
         steps[i].kernel = kernels[kernel].name;
         steps[i].group = (int)get_number(r, item, "group");
         steps[i].nodes = get_texts(r, item, "nodes");
+        /* For readers of profiles; older manifests have none. */
+        steps[i].weight_bytes =
+            json_number_value(json_object_get(item, "weight_bytes"));
     }
     info->steps = steps;
 }

@@ -138,6 +138,18 @@ static json_t *tensor_json(const ProgramBuffer *b)
     return value;
 }
 
+/* Of a lookup no more than the kernel moves at all. */
+static double step_weights(const Program *program, const ProgramStep *step)
+{
+    double bytes = 0;
+    for (int i = 0; i < step->arg_count; i++) {
+        const ProgramBuffer *b = &program->buffers.data[step->args[i]];
+        bytes += b->kind == PB_CONSTANT ? (double)b->bytes : 0;
+    }
+    double most = program->kernels.data[step->kernel].kernel->bytes;
+    return bytes < most ? bytes : most;
+}
+
 static json_t *steps_json(const Program *program)
 {
     json_t *list = json_array();
@@ -154,8 +166,9 @@ static json_t *steps_json(const Program *program)
         }
         json_array_append_new(
             list,
-            json_pack("{s:i, s:i, s:o}", "kernel", step->kernel, "group",
-                      step->group ? step->group->id : -1, "nodes", nodes));
+            json_pack("{s:i, s:i, s:f, s:o}", "kernel", step->kernel, "group",
+                      step->group ? step->group->id : -1, "weight_bytes",
+                      step_weights(program, step), "nodes", nodes));
     }
     return list;
 }

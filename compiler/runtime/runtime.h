@@ -75,6 +75,7 @@ typedef struct ArtifactStep {
     const char *kernel;
     int kernel_index;
     int group; /* its fusion group, as `assay inspect --groups` has it; -1 */
+    double weight_bytes; /* of constants that it reads; 0: none, or unknown */
     const char *const *nodes; /* source nodes; NULL ends */
 } ArtifactStep;
 

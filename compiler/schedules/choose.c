@@ -122,15 +122,16 @@ static bool try_templates(Look *look, const char *hint)
 static bool apply(Look *look, ScheduleMode mode, const char *hint)
 {
     Schedule *s = look->s;
+    bool fits = false;
     look->exact = mode == SCHEDULE_EXACT;
     look->lanes = target_lanes(look->target, 4);
     look->work = work_of(s);
-    if (!take_look(look))
+    if (!template_winograd(look, &fits) || (!fits && !take_look(look)))
         return false;
     if (!look->exact && look->target->has_fma && calls_math(s) &&
         !schedule_fused_math(s))
         return false;
-    return try_templates(look, hint);
+    return fits || try_templates(look, hint);
 }
 
 /* Back to the first `given` lines of its trace. */

@@ -172,6 +172,14 @@ static double output_cost(const Look *look, double depth, int64_t rows,
     return cost;
 }
 
+double look_product_cost(const Look *look, double depth, int64_t pixels,
+                         int64_t vectors, int64_t tile_pixels,
+                         int64_t tile_vectors)
+{
+    return output_cost(look, depth, 1, pixels, vectors,
+                       (Tile){1, tile_pixels, tile_vectors});
+}
+
 enum { MOST_PROPOSED = 8, MOST_PIXELS = 32, MOST_ROWS = 4, MOST_VECTORS = 8 };
 
 /* The search for a tile. */

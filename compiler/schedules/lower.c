@@ -274,6 +274,38 @@ static Stmt *combine(Lower *lw, Instance *in, const Expr *const *lhs,
     return block;
 }
 
+/* Sums of products round once: x * y + z and z + x * y. */
+static const Expr *contracted(Lower *lw, PtrMap *memo, const Expr *x)
+{
+    const Expr *known = ptrmap_get(memo, x), *arg[MAX_RANK];
+    if (known || x->kind == EX_LOAD || x->kind == EX_READ || !x->count)
+        return known ? known : x;
+    for (int i = 0; i < x->count; i++)
+        arg[i] = contracted(lw, memo, x->arg[i]);
+    const Expr *result = NULL;
+    for (int i = 0;
+         i < 2 && x->kind == EX_ADD && dtype_is_float(x->dtype) && !result;
+         i++)
+        if (arg[i]->kind == EX_MUL)
+            result = expr_fma(lw->arena, arg[i]->arg[0], arg[i]->arg[1],
+                              arg[1 - i]);
+    if (!result)
+        result = expr_rebuild(lw->arena, x, arg, NULL);
+    ptrmap_set(memo, x, result);
+    return result;
+}
+
+static const Expr *stage_value(Lower *lw, Instance *in, int k)
+{
+    const Expr *value = lower_value(lw, in, in->st->stage->value[k]);
+    if (!in->st->contract)
+        return value;
+    PtrMap memo = {0};
+    value = contracted(lw, &memo, value);
+    ptrmap_free(&memo);
+    return value;
+}
+
 static Stmt *body(Lower *lw, Instance *in)
 {
     const Stage *stage = in->st->stage;
@@ -287,9 +319,8 @@ static Stmt *body(Lower *lw, Instance *in)
     }
     Stmt *block = stmt_block(lw->arena);
     for (int k = 0; k < stage->value_count; k++) {
-        const Expr *value = in->phase == PHASE_START
-                                ? stage->reducer->start[k]
-                                : lower_value(lw, in, stage->value[k]);
+        const Expr *value = in->phase == PHASE_START ? stage->reducer->start[k]
+                                                     : stage_value(lw, in, k);
         vec_push(lw->arena, &block->list, store_to(lw, lhs[k], value));
     }
     return block;
@@ -342,9 +373,6 @@ static void prefetch(Lower *lw, Instance *in, int leaf, Stmt *block)
     if (load->kind != EX_LOAD)
         return;
     const Expr *index = repetition(lw, in, load->arg[0], &times);
-    /* What is read once is read in order, which the processor sees. */
-    if (times < 2)
-        return;
     int64_t lines = (st->prefetch_step + line - 1) / line;
     int64_t share = (lines + times - 1) / times;
     /* More rounds than shares: the rest would go too far. */
@@ -364,6 +392,26 @@ static void prefetch(Lower *lw, Instance *in, int leaf, Stmt *block)
 
 static Stmt *nest(Lower *lw, Instance *in, int leaf);
 
+/* The variable decides between expressions. */
+static bool selects_by(const Expr *x, const Var *var)
+{
+    bool found = x->kind == EX_SELECT && expr_uses_var(x->arg[0], var);
+    for (int i = 0; i < x->count && !found && x->kind != EX_READ; i++)
+        found = selects_by(x->arg[i], var);
+    return found;
+}
+
+/* Iterations of an unrolled loop that differ in more than numbers are written
+ * out here, each with just its own expressions. */
+static bool is_written_out(const StageState *st, const LoopAxis *axis)
+{
+    bool found = false;
+    for (int k = 0; k < st->stage->value_count && !found; k++)
+        found = axis->kind == LOOP_UNROLLED && axis->root &&
+                selects_by(st->stage->value[k], axis->root);
+    return found;
+}
+
 /* A loop over `axis` of `count` iterations (or as many as `limit` says, where
  * it is not NULL) around the rest of the nest. */
 static Stmt *loop(Lower *lw, Instance *in, int leaf, int64_t count,
@@ -378,6 +426,15 @@ static Stmt *loop(Lower *lw, Instance *in, int leaf, int64_t count,
         if (!limit)
             return s;
         return stmt_if(a, expr_binary(a, EX_LT, expr_int(a, 0), limit), s);
+    }
+    if (!limit && is_written_out(in->st, axis)) {
+        Stmt *block = stmt_block(a);
+        for (int64_t i = 0; i < count; i++) {
+            axis_bind(in, axis, expr_int(a, i));
+            vec_push(a, &block->list, inside(lw, in, leaf));
+        }
+        axis_unbind(in, axis);
+        return block;
     }
     const Var *var = fresh_var(lw, axis->name);
     vec_push(lw->arena, &lw->ranges.vars, ((VarRange){var, count}));

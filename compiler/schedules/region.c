@@ -343,6 +343,14 @@ static const Expr *sum_limit(Arena *a, const Range *p, const Range *q)
     return expr_add_int(a, expr_add(a, x, y), -1);
 }
 
+static bool is_multiple(Lower *lw, const Expr *x, const Expr *of)
+{
+    return of->i > 0 &&
+           expr_is_int(simplify_index(&lw->ranges,
+                                      expr_binary(lw->arena, EX_MOD, x, of)),
+                       0);
+}
+
 /* The values of an index expression; false when they do not form a range
  * of known size. */
 static bool range_of_expr(Lower *lw, Instance *in, const Expr *x, Range *out)
@@ -387,11 +395,17 @@ static bool range_of_expr(Lower *lw, Instance *in, const Expr *x, Range *out)
         return true;
     case EX_DIV:
     case EX_MOD:
-        if (x->arg[1]->kind != EX_INT ||
-            !range_of_expr(lw, in, x->arg[0], &p) || p.extent != 1)
+        if (x->arg[1]->kind != EX_INT || !range_of_expr(lw, in, x->arg[0], &p))
+            return false;
+        /* Several: tiles that start at a multiple, or a part of one. */
+        if (p.extent != 1 && (p.limit || !is_multiple(lw, p.base, x->arg[1]) ||
+                              (x->kind == EX_MOD && p.extent > x->arg[1]->i)))
             return false;
         *out = (Range){.base = expr_binary(a, x->kind, p.base, x->arg[1]),
-                       .extent = 1};
+                       .extent =
+                           x->kind == EX_MOD
+                               ? p.extent
+                               : (p.extent + x->arg[1]->i - 1) / x->arg[1]->i};
         return true;
     default:
         return false;
@@ -539,8 +553,11 @@ void instance_add_temps(Lower *lw, Instance *in)
             t.buffer->dims[i] = in->extent[i];
             t.base[i] = in->base[i];
         }
-        /* The innermost loop runs along contiguous elements. */
-        t.buffer->layout = layout_permuted(n, order);
+        /* The innermost loop runs along contiguous elements, unless the
+         * schedule gave an order. */
+        const Layout *given = &stage->out[k]->layout;
+        t.buffer->layout =
+            layout_is_row_major(given, n) ? layout_permuted(n, order) : *given;
         vec_push(lw->arena, &lw->temps, t);
     }
 }

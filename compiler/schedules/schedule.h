@@ -61,14 +61,16 @@ bool schedule_unroll(Schedule *s, const char *stage, const char *axis);
 bool schedule_compute_at(Schedule *s, const char *stage, const char *at,
                          const char *axis);
 bool schedule_set_scope(Schedule *s, const char *stage, Scope scope);
-/* Storage of a buffer; all stages see it. */
+/* Storage of a buffer; all stages see it. Of what is computed inside another
+ * stage, the order of axes. */
 bool schedule_pack(Schedule *s, const char *buffer, Layout layout);
 /* Sums in `lanes` independent partial results over reduction axis `axis`,
  * the innermost and the only one of several elements, and combines them at
  * the end. */
 bool schedule_reduce_lanes(Schedule *s, const char *stage, const char *axis,
                            int lanes);
-/* Multiply-accumulate of the stage rounds once (needs a target with FMA). */
+/* Multiply-accumulate of the stage, or without a reduction its sums of
+ * products, round once (needs a target with FMA). */
 bool schedule_contract(Schedule *s, const char *stage);
 
 /* While `stage` runs through reduction loop `axis`, of which an iteration

@@ -88,10 +88,17 @@ bool look_cache_operand(Look *look, const Stage *stage, const Expr *read,
 /* Computes a kept stage inside the loop `attach` of the output stage,
  * lanes along its last axis. */
 bool look_keep(Look *look, const StageState *st, const char *attach);
+/* Cycles that a product of `pixels` by `vectors` vectors of channels takes,
+ * which sums `depth` terms, in register tiles of at most that size. */
+double look_product_cost(const Look *look, double depth, int64_t pixels,
+                         int64_t vectors, int64_t tile_pixels,
+                         int64_t tile_vectors);
 /* "a b c" from names. */
 const char *look_order(Look *look, const char *const *names, int count);
 
-/* The templates: false when a primitive refused. */
+/* The templates: false when a primitive refused. That of Winograd's tiles
+ * comes before stages are inlined, and fills in look->out. */
+bool template_winograd(Look *look, bool *fits);
 bool template_attention(Look *look, bool *fits);
 bool template_contraction(Look *look, bool *fits);
 bool template_window(Look *look, bool *fits);

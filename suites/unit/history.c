@@ -339,12 +339,13 @@ static json_t *machine_of(void)
 static json_t *peak_of(void)
 {
     return json_pack(
-        "{s:f, s:s, s:[{s:s, s:i, s:f}, {s:s, s:i, s:f}, {s:s, s:i, s:f}, "
-        "{s:s, s:i, s:f}]}",
-        "fma_gflops", 467.0, "kind", "avx512f", "bandwidth", "level", "L1",
-        "bytes", 24576, "gbps", 780.0, "level", "L2", "bytes", 1048576, "gbps",
-        310.0, "level", "L3", "bytes", 8388608, "gbps", 61.0, "level",
-        "memory", "bytes", 268435456, "gbps", 11.5);
+        "{s:f, s:s, s:f, s:s, s:[{s:s, s:i, s:f}, {s:s, s:i, s:f}, "
+        "{s:s, s:i, s:f}, {s:s, s:i, s:f}]}",
+        "fma_gflops", 467.0, "kind", "avx512f", "dot_gops", 1870.0, "dot_kind",
+        "avx512_vnni", "bandwidth", "level", "L1", "bytes", 24576, "gbps",
+        780.0, "level", "L2", "bytes", 1048576, "gbps", 310.0, "level", "L3",
+        "bytes", 8388608, "gbps", 61.0, "level", "memory", "bytes", 268435456,
+        "gbps", 11.5);
 }
 
 static json_t *time_text(time_t when)
@@ -358,6 +359,57 @@ static json_t *time_text(time_t when)
 static uint64_t commit_of(int run)
 {
     return seed_of("commit", run) >> 16;
+}
+
+/* ---- peers ------------------------------------------------------------ */
+
+/* Of a mode as ENGINE-tTHREADS. */
+static json_t *peer_row(const HistoryCase *c, json_t *of_case,
+                        bool unsupported)
+{
+    const char *dash = strrchr(c->mode, '-');
+    json_t *values = json_object_get(of_case, "values");
+    double ms = 1e3 * json_number_value(json_object_get(values, "p50"));
+    double ratio = 1.1 + 0.2 * (double)(seed_of(c->model, dash[2]) % 5);
+    json_t *row = json_pack(
+        "{s:s, s:s%, s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:s, s:n}",
+        "model", c->model, "engine", c->mode, (size_t)(dash - c->mode),
+        "version", "1.2.3", "variant", "all", "threads", atoi(dash + 2),
+        "assay_ms", ms, "peer_ms", ms * ratio, "ratio", ratio, "low",
+        ratio * 0.98, "high", ratio * 1.02, "status", "ok", "error");
+    json_object_set_new(values, "peer_ratio", json_real(ratio));
+    if (!unsupported)
+        return row;
+    static const char *const unknown[] = {"assay_ms", "peer_ms", "ratio",
+                                          "low", "high"};
+    for (int i = 0; i < 5; i++)
+        json_object_set_new(row, unknown[i], json_null());
+    json_object_set_new(row, "status", json_string("unsupported"));
+    json_object_set_new(row, "error", json_string("no such operator"));
+    json_object_set_new(of_case, "status", json_string("skipped"));
+    json_object_set_new(of_case, "reason", json_string("no such operator"));
+    return row;
+}
+
+static void add_peers(const HistorySpec *s, json_t *root)
+{
+    json_t *rows = json_array(), *cases = json_object_get(root, "cases");
+    for (int i = 0; i < s->case_count; i++)
+        json_array_append_new(rows, peer_row(&s->cases[i],
+                                             json_array_get(cases, (size_t)i),
+                                             i + 1 == s->case_count));
+    json_object_set_new(root, "rows", rows);
+    json_object_set_new(root, "summary",
+                        json_pack("[{s:s, s:i, s:i, s:f, s:f, s:f, s:s, s:f}, "
+                                  "{s:s, s:i, s:i, s:f, s:n, s:n, s:s, s:f}]",
+                                  "engine", "onnxruntime", "threads", 1,
+                                  "models", 3, "ratio", 1.4, "low", 1.38,
+                                  "high", 1.42, "worst", "a_net", "least", 1.1,
+                                  "engine", "openvino", "threads", 2, "models",
+                                  2, "ratio", 0.97, "low", "high", "worst",
+                                  "b_net", "least", 0.9));
+    add_metric(json_object_get(root, "metrics"), "peer_ratio",
+               "peer over Assay", "", "higher");
 }
 
 json_t *history_run(const HistorySpec *s, int run)
@@ -376,10 +428,13 @@ json_t *history_run(const HistorySpec *s, int run)
     for (int i = 0; i < s->case_count; i++)
         json_array_append_new(cases, case_of(s, &s->cases[i], run));
     bool models = !strcmp(s->suite, "models");
-    return json_pack("{s:o, s:o, s:[], s:o, s:o}", "context", context,
-                     "metrics", metrics_of(), "benchmarks", "cases", cases,
-                     "comparisons",
-                     models ? comparisons_of(s, run) : json_array());
+    json_t *root =
+        json_pack("{s:o, s:o, s:[], s:o, s:o}", "context", context, "metrics",
+                  metrics_of(), "benchmarks", "cases", cases, "comparisons",
+                  models ? comparisons_of(s, run) : json_array());
+    if (!strcmp(s->suite, "peers"))
+        add_peers(s, root);
+    return root;
 }
 
 json_t *history_case(json_t *root, const char *name)
@@ -447,6 +502,32 @@ HistorySpec history_example(int runs)
                          .processes = 6,
                          .samples = 24,
                          .kernels = 12};
+}
+
+HistorySpec history_peers(int runs)
+{
+    static const HistoryCase cases[] = {
+        {"a_net", "onnxruntime-t1", 4e-2, COURSE_STEADY, NAN},
+        {"a_net", "onnxruntime-t2", 2e-2, COURSE_STEADY, NAN},
+        {"a_net", "openvino-t1", 4e-2, COURSE_STEADY, NAN},
+        {"a_net", "openvino-t2", 2e-2, COURSE_STEADY, NAN},
+        {"b_net", "onnxruntime-t1", 4e-3, COURSE_STEADY, NAN},
+        {"b_net", "onnxruntime-t2", 2e-3, COURSE_STEADY, NAN},
+        {"b_net", "openvino-t1", 4e-3, COURSE_STEADY, NAN},
+        {"b_net", "openvino-t2", 2e-3, COURSE_STEADY, NAN},
+        {"a_transformer_of_a_long_name", "onnxruntime-t1", 9e-3, COURSE_STEADY,
+         NAN},
+        {"a_transformer_of_a_long_name", "openvino-t1", 9e-3, COURSE_STEADY,
+         NAN},
+    };
+    return (HistorySpec){.suite = "peers",
+                         .config = "peers-native",
+                         .cases = cases,
+                         .case_count = sizeof cases / sizeof cases[0],
+                         .runs = runs,
+                         .step_at = runs - 1,
+                         .processes = 2,
+                         .samples = 20};
 }
 
 HistorySpec history_kernels(int runs)

@@ -41,6 +41,10 @@ HistorySpec history_large(Arena *arena, int models, int runs);
 /* Kernels alone, one of each course. */
 HistorySpec history_kernels(int runs);
 
+/* Three models against two engines, at one and two threads; the last row of
+ * each run is not supported. */
+HistorySpec history_peers(int runs);
+
 /* The contents of run number `run`, from 0; deterministic. The caller may
  * change it, and owns it. */
 json_t *history_run(const HistorySpec *spec, int run);

@@ -221,6 +221,60 @@ static void roofline(void **state)
     json_decref(peak);
 }
 
+/* Weights come from where those of all steps are, however few a step has;
+ * what a step says nothing of is none. */
+static void roofline_of_weights(void **state)
+{
+    (void)state;
+    json_t *peak = json_pack(
+        "{s:i, s:f, s:[{s:s, s:i, s:f}, {s:s, s:i, s:f}]}", "threads", 1,
+        "fma_gflops", 100.0, "bandwidth", "level", "L1", "bytes", 1000, "gbps",
+        200.0, "level", "memory", "bytes", 1 << 20, "gbps", 10.0);
+    json_t *steps = json_pack(
+        "[{s:f, s:f, s:f, s:f}, {s:f, s:f, s:f, s:f}, {s:f, s:f, s:f}]",
+        /* 400 bytes of weights, which 800 more drive out of L1. */
+        "seconds", 1e-6, "flops", 0.0, "bytes", 1000.0, "weight_bytes", 400.0,
+        "seconds", 1e-6, "flops", 0.0, "bytes", 900.0, "weight_bytes", 800.0,
+        "seconds", 1e-6, "flops", 0.0, "bytes", 900.0);
+    roofline_complete(steps, peak);
+    static const struct {
+        const char *level;
+        double share;
+    } wanted[] = {
+        {"memory", 0.04 + 0.003}, {"memory", 0.08 + 0.0005}, {"L1", 0.0045}};
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *step = json_array_get(steps, i);
+        assert_string_equal(json_string_value(json_object_get(step, "level")),
+                            wanted[i].level);
+        assert_float_equal(
+            json_number_value(json_object_get(step, "bound_share")),
+            wanted[i].share, 1e-9);
+    }
+    /* Alone, the first step's weights fit. */
+    json_array_remove(steps, 1);
+    roofline_complete(steps, peak);
+    assert_string_equal(
+        json_string_value(json_object_get(json_array_get(steps, 0), "level")),
+        "L1");
+    json_decref(steps);
+    json_decref(peak);
+}
+
+/* The manifest says what each step reads of the weights: all of it. */
+static void weights_of_steps(void **state)
+{
+    Fixture *f = *state;
+    double sum = 0;
+    for (int i = 0; i < f->info[1].step_count; i++) {
+        const ArtifactStep *step = &f->info[1].steps[i];
+        assert_true(step->weight_bytes <=
+                    f->info[1].kernels[step->kernel_index].bytes);
+        sum += step->weight_bytes;
+    }
+    double all = (double)f->info[1].weight_bytes;
+    assert_true(sum > 0.8 * all && sum <= all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +283,8 @@ int main(void)
         cmocka_unit_test(fused_counts_no_more_work),
         cmocka_unit_test(no_visits),
         cmocka_unit_test(roofline),
+        cmocka_unit_test(roofline_of_weights),
+        cmocka_unit_test(weights_of_steps),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -403,6 +403,70 @@ static void kernels_have_a_table(void **state)
     section(f, "overview");
 }
 
+/* ---- peers ------------------------------------------------------------ */
+
+static void peers_have_a_section(void **state)
+{
+    Fixture *f = *state;
+    HistorySpec spec = history_peers(1);
+    store(f, &spec);
+    report(f);
+    const char *peers = section(f, "peers");
+    /* Two plots, one for each number of threads, with a point a ratio; a row
+     * a ratio and one for what is not supported; two means. */
+    assert_int_equal(count(peers, "<svg class=\"plot\""), 2);
+    assert_int_equal(count(peers, "<circle class=\"f"), spec.case_count - 1);
+    assert_int_equal(count(peers, "<th scope=\"row\">"), spec.case_count + 2);
+    assert_int_equal(count(peers, ">unsupported</td>"), 1);
+    assert_non_null(strstr(peers, "a_net, onnxruntime-t1: "));
+    assert_non_null(strstr(peers, "1.40 [1.38, 1.42]"));
+    assert_non_null(strstr(peers, "<td class=\"worse\">0.90</td>"));
+    /* Wide tables scroll in boxes of their own. */
+    assert_int_equal(count(peers, "<table"),
+                     count(peers, "<div class=\"scroll\"><table"));
+    assert_null(strstr(peers, "By commit"));
+    /* Latencies are not judged beside it; what was not measured is named. */
+    assert_null(strstr(str_text(&f->page), "id=\"overview\""));
+    find(f, "1 case not measured");
+    find(f, "dot-product peak");
+    find(f, "avx512_vnni");
+}
+
+static void peers_have_trends(void **state)
+{
+    Fixture *f = *state;
+    HistorySpec spec = history_peers(4);
+    store(f, &spec);
+    report(f);
+    const char *peers = section(f, "peers");
+    const char *trends = strstr(peers, "By commit");
+    assert_non_null(trends);
+    assert_int_equal(count(trends, "<svg class=\"plot\""), 3);
+    assert_int_equal(count(trends, "<figure>"), 3);
+}
+
+/* A run of some engines says nothing of the others. */
+static void engines_not_asked_for_are_not_missing(void **state)
+{
+    Fixture *f = *state;
+    HistorySpec spec = history_peers(2);
+    json_t *root = store_but_newest(f, &spec);
+    json_t *context = json_object_get(root, "context");
+    json_t *cases = json_object_get(root, "cases");
+    for (size_t i = json_array_size(cases); i-- > 0;)
+        if (strcmp(json_string_value(
+                       json_object_get(json_array_get(cases, i), "mode")),
+                   "onnxruntime-t1"))
+            json_array_remove(cases, i);
+    json_object_set_new(context, "requested_modes",
+                        json_pack("[s, s]", "onnxruntime-t1", "openvino-t2"));
+    store_newest(f, &spec, root);
+    report(f);
+    /* Two of openvino-t2, which was; one model had none before. */
+    find(f, "2 cases not measured");
+    assert_null(strstr(str_text(&f->page), "a_net/openvino-t1</b>"));
+}
+
 /* ---- plots ------------------------------------------------------------ */
 
 static void one_run_has_points(void **state)
@@ -727,6 +791,39 @@ static void survives_any_type_beside_cases(void **state)
     assert_non_null(strstr(str_text(&f->notes), "comparisons[0].groups: "));
 }
 
+/* And for rows of peers. */
+static void survives_any_type_in_peers(void **state)
+{
+    Fixture *f = *state;
+    HistorySpec spec = history_peers(1);
+    json_t *root = history_run(&spec, 0);
+    json_array_remove(json_object_get(root, "summary"), 1);
+    json_t *rows = json_object_get(root, "rows");
+    while (json_array_size(rows) > 1)
+        json_array_remove(rows, 1);
+    json_t *parts = json_pack("{s:O, s:O}", "rows", rows, "summary",
+                              json_object_get(root, "summary"));
+    Mutation m = {json_array(), parts, 0};
+    const char *path[16];
+    mutate(&m, path, 0);
+    assert_true(m.made > 100);
+    for (int i = 0; i < m.made; i++) {
+        const json_t *copy = json_array_get(m.cases, (size_t)i);
+        json_object_set(root, "rows", json_object_get(copy, "rows"));
+        json_object_set(root, "summary", json_object_get(copy, "summary"));
+        const char *box = arena_printf(f->arena, "%s/results/%d", f->dir, i);
+        mkdir(box, 0777);
+        assert_int_equal(
+            json_dump_file(root, arena_printf(f->arena, "%s/a.json", box), 0),
+            0);
+    }
+    json_decref(m.cases);
+    json_decref(parts);
+    json_decref(root);
+    report(f);
+    assert_non_null(strstr(str_text(&f->notes), "rows[0].ratio: "));
+}
+
 static const char hostile[] =
     "<script>alert(1)</script>\"'&amp; \\n@7 $(reboot) `x` %s %n\n\t"
     "\xe4\xbd\xa0\xe5\xa5\xbd \xe2\x80\xae gnp.exe \xef\xbf\xbf ";
@@ -875,6 +972,9 @@ int main(int argc, char **argv)
         TEST(lone_processes_do_not_decide),
         TEST(new_metrics_appear),
         TEST(kernels_have_a_table),
+        TEST(peers_have_a_section),
+        TEST(peers_have_trends),
+        TEST(engines_not_asked_for_are_not_missing),
         TEST(one_run_has_points),
         TEST(runs_come_in_order_of_commits),
         TEST(long_histories_stay_small),
@@ -883,6 +983,7 @@ int main(int argc, char **argv)
         TEST(leaves_out_damaged_files),
         TEST(survives_any_type_in_a_case),
         TEST(survives_any_type_beside_cases),
+        TEST(survives_any_type_in_peers),
         TEST(names_are_only_text),
         TEST(nothing_to_show),
         TEST(output_cannot_be_written),
