@@ -75,8 +75,13 @@ void choice_row_print(Str *out, const ChoiceRow *row)
 {
     print_fields(out, row, of_key);
     str_add(out, " | ");
-    choice_print(out, &row->choice);
-    str_add(out, row->choice.count ? " | " : "usual | ");
+    if (row->algorithm)
+        str_addf(out, "algorithm=%s", row->algorithm);
+    else if (row->choice.count)
+        choice_print(out, &row->choice);
+    else
+        str_add(out, "usual");
+    str_add(out, " | ");
     print_fields(out, row, of_measurement);
     str_add(out, "\n");
 }
@@ -168,6 +173,12 @@ static bool read_knobs(const Reader *r, char *part, ChoiceRow *row)
         if (!equals && !words && !strcmp(word, "usual")) {
             word = strtok_r(NULL, " \t", &rest);
             return !word || fault(r, "beside \"usual\":", word);
+        }
+        if (row->algorithm)
+            return fault(r, "beside an algorithm:", word);
+        if (!words && !strncmp(word, "algorithm=", 10) && word[10]) {
+            row->algorithm = word + 10;
+            continue;
         }
         if (!equals || equals == word)
             return fault(r, "no KNOB=VALUE:", word);

@@ -8,7 +8,8 @@
  *     ratio=1.2 low=1.19 high=1.21 threads=2
  *
  * on one line: what the choice is for, the values ("usual" for those of the
- * cost model), and how it was measured. `def` is a hash of the definition and
+ * cost model, "algorithm=NAME" for a node that has several), and how it was
+ * measured. `def` is a hash of the definition and
  * the layouts around it, `cpu` the target's facts. Of two lines for the same
  * the later one holds. */
 #ifndef ASSAY_SCHEDULES_CHOICES_H
@@ -38,6 +39,9 @@ typedef struct ChoiceRow {
     ChoiceScope scope;
     uint64_t def;
     Choice choice; /* none: the usual */
+    /* Instead of knobs, on a line for a node before fusion: the algorithm by
+     * which it is computed. NULL: none. */
+    const char *algorithm;
     /* Milliseconds of one run of the model; how many times faster than the
      * usual, with its interval; and with how many threads. */
     double ms, usual_ms, ratio, low, high;

@@ -140,6 +140,18 @@ static double tile_cost(const Look *look, double depth, int64_t pixels,
     return depth * step + 30 + 2.0 * (double)(pixels * vectors);
 }
 
+/* A tile that has not all channels ends a stretch of the output's memory
+ * with each pixel. Outputs that do not stay in the second level cache take
+ * the longer for it. */
+static double stretch_cost(const Look *look)
+{
+    const Stage *out = look->out->stage;
+    double bytes = 4;
+    for (int i = 0; i < out->axis_count; i++)
+        bytes *= (double)out->axis[i].extent;
+    return bytes > (double)look->target->l2_bytes ? 8 : 1;
+}
+
 /* Pieces of an axis as equal as can be. */
 typedef struct Pieces {
     int64_t larger, size, smaller; /* `larger` of size + 1, the rest size */
@@ -156,17 +168,19 @@ static double output_cost(const Look *look, double depth, int64_t rows,
                           int64_t pixels, int64_t vectors, Tile t)
 {
     Pieces r = divide(rows, t.rows), p = divide(pixels, t.pixels);
-    double cost = 0;
+    double cost = 0, stretch = stretch_cost(look);
+    bool is_whole = t.vectors >= vectors;
     for (int64_t at = 0; at < vectors; at += t.vectors) {
         int64_t n = vectors - at < t.vectors ? vectors - at : t.vectors;
         for (int i = 0; i < 2; i++)
             for (int k = 0; k < 2; k++) {
                 int64_t count =
                     (i ? r.larger : r.smaller) * (k ? p.larger : p.smaller);
+                int64_t in_tile = (r.size + i) * (p.size + k);
                 if (count)
-                    cost +=
-                        (double)count *
-                        tile_cost(look, depth, (r.size + i) * (p.size + k), n);
+                    cost += (double)count *
+                            (tile_cost(look, depth, in_tile, n) +
+                             (is_whole ? 0 : stretch * (double)in_tile));
             }
     }
     return cost;
@@ -338,6 +352,42 @@ static bool pack_weights(Look *look, const Contraction *c, int64_t panel)
     return schedule_pack(look->s, w->buffer->name, l);
 }
 
+/* The elements of the buffer behind the data, of one batch. */
+static double data_bytes(const Contraction *c)
+{
+    const Expr *data = inner_read(c->data);
+    double bytes = 4;
+    for (int i = 0; data && i < data->buffer->rank; i++)
+        bytes *= (double)data->buffer->dims[i];
+    return data ? bytes : INFINITY;
+}
+
+/* Whether panels of weights are the outer loop. Weights that do not stay in
+ * the second level cache, or are more than the data, are read once, with the
+ * panels outside: a model's weights come from far away, and the next panel
+ * can be fetched meanwhile. Small ones go inside, so that the data is read
+ * once. Few tiles leave the threads only the panels to share. */
+static void choose_order(Look *look, Contraction *c, int64_t panel,
+                         double depth)
+{
+    static const int64_t either[] = {0, 1};
+    const Stage *out = c->out->stage;
+    double channels = (double)out->axis[c->vector_axis].extent, tiles = 1;
+    for (int i = 0; i < out->axis_count; i++) {
+        int64_t extent = out->axis[i].extent;
+        int64_t tile = i == c->pixel_axis ? c->tile.pixels
+                       : i == c->row_axis ? c->tile.rows
+                                          : 1;
+        if (i != c->vector_axis)
+            tiles *= (double)((extent + tile - 1) / tile);
+    }
+    double weights = depth * channels * 4;
+    bool heavy = (weights > 512 * 1024 || weights > data_bytes(c)) &&
+                 channels > 3 * (double)panel;
+    c->panels_outside =
+        look_knob(look, "panels_outside", heavy || tiles < 4, either, 2);
+}
+
 /* Reduction loops: the data's contiguous axis (channels) inside, unrolled
  * by four. Under a window the channels go in blocks, and a block is summed
  * over the whole window before the next: its data stays in cache, and what
@@ -368,7 +418,11 @@ static bool order_accumulator(Look *look, Contraction *c)
             names[count++] = acc->roots.data[spatial + i]->name;
     LoopAxis *deepest = acc->roots.data[spatial + last];
     static const int64_t unrolls[] = {2, 4, 8}, blocks[] = {0, 8, 16, 32, 64};
-    const int64_t unroll = look_knob(look, "unroll", 4, unrolls, 3);
+    /* Beside prefetches a longer step pays, unless there is nothing but
+     * weights to wait for. */
+    bool is_long = c->panels_outside && c->tile.rows * c->tile.pixels > 1;
+    const int64_t unroll =
+        look_knob(look, "unroll", is_long ? 8 : 4, unrolls, 3);
     const int64_t usual = 16;
     int64_t window = 1;
     for (int i = 0; i < n; i++)
@@ -476,7 +530,7 @@ typedef struct OuterLoop {
 /* Orders the loops of the output stage. `attach` gets the loop in which a
  * tile is computed. */
 static bool order_output(Look *look, Contraction *c, int64_t panel,
-                         double depth, const char **attach)
+                         const char **attach)
 {
     Schedule *s = look->s;
     const Stage *out = c->out->stage;
@@ -506,14 +560,6 @@ static bool order_output(Look *look, Contraction *c, int64_t panel,
                         (channels + panel - 1) / panel, false};
     OuterLoop tiles = {pixel ? arena_printf(s->arena, "%s.o", pixel) : NULL,
                        (pixels + c->tile.pixels - 1) / c->tile.pixels, false};
-    /* Weights that do not stay in the second level cache are read once,
-     * with the panels outside; small ones inside, so that the data is
-     * read once. Few tiles leave the threads only the panels to share. */
-    double weight_bytes = depth * (double)channels * 4;
-    bool heavy = weight_bytes > 512 * 1024 && panels.extent >= 4;
-    static const int64_t either[] = {0, 1};
-    c->panels_outside = look_knob(look, "panels_outside",
-                                  heavy || rows * tiles.extent < 4, either, 2);
     if (c->panels_outside) {
         for (int i = count; i > 0; i--)
             loop[i] = loop[i - 1];
@@ -613,10 +659,11 @@ bool template_contraction(Look *look, bool *fits)
         if (!schedule_split_even(s, out->name, row, c.tile.rows))
             return false;
     }
+    choose_order(look, &c, panel, depth);
     if (!order_accumulator(look, &c) || !pack_weights(look, &c, panel))
         return false;
     const char *attach;
-    if (!order_output(look, &c, panel, depth, &attach) ||
+    if (!order_output(look, &c, panel, &attach) ||
         !cache_weights(look, &c, panel, depth) ||
         !prefetch_weights(look, &c, panel, depth))
         return false;

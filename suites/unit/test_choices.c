@@ -49,22 +49,25 @@ static void test_round_trip(void **state)
     Diag *diag = diag_new(a, NULL);
     Str text = {0}, again = {0};
     ChoiceRow rows[] = {row_of(a, &facts, 0xfedcba9876543210u, 9),
-                        row_of(a, &facts, 7, 0)};
+                        row_of(a, &facts, 7, 0), row_of(a, &facts, 8, 0)};
+    rows[2].algorithm = "winograd4";
     choice_set(&rows[0].choice, "prefetch", 0);
     choice_set(&rows[0].choice, "odd", -3);
     str_add(&text, "# a comment\n\n");
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
         choice_row_print(&text, &rows[i]);
     ChoiceLog *c = choices_parse(a, diag, "x.log", str_text(&text));
     assert_non_null(c);
-    assert_int_equal(c->rows.count, 2);
+    assert_int_equal(c->rows.count, 3);
+    assert_null(c->rows.data[1].algorithm);
+    assert_string_equal(c->rows.data[2].algorithm, "winograd4");
     assert_int_equal(c->rows.data[0].line, 3);
     assert_true(choice_equal(&c->rows.data[0].choice, &rows[0].choice));
     assert_int_equal(c->rows.data[1].choice.count, 0);
     assert_true(c->rows.data[0].def == rows[0].def);
     assert_true(c->rows.data[0].low == 1.1);
     str_add(&again, "# a comment\n\n");
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
         choice_row_print(&again, &c->rows.data[i]);
     assert_string_equal(str_text(&text), str_text(&again));
     str_free(&text);
@@ -116,6 +119,9 @@ static void test_bad_lines(void **state)
         {"pixels=9", "usual pixels=9", "beside \"usual\": \"pixels=9\""},
         {"pixels=9", "pixels=9 usual", "no KNOB=VALUE: \"usual\""},
         {"pixels=9", "", "no knob"},
+        {"pixels=9", "algorithm=", "algorithm is no number"},
+        {"pixels=9", "algorithm=a pixels=9", "beside an algorithm"},
+        {"pixels=9", "pixels=9 algorithm=a", "algorithm is no number"},
         {"pixels=9", "a=1 b=1 c=1 d=1 e=1 f=1 g=1 h=1 i=1 j=1 k=1 l=1 m=1",
          "more knobs than there are: \"m\""},
     };
