@@ -12,6 +12,7 @@
 #include "harness/options.h"
 #include "harness/peer_rows.h"
 #include "harness/progress.h"
+#include "harness/tune.h"
 #include "runtime/pool.h"
 #include "targets/target.h"
 
@@ -33,7 +34,9 @@ static const char usage[] =
     "  -q, --quick         one short block: ratios without intervals\n"
     "      --install       make the engines' virtual environments first, "
     "with\n"
-    "                      python3 and pip from PyPI\n"
+    "                      python3 and pip from PyPI (torch takes 5 GB of\n"
+    "                      disk, much less from its makers' index: see the\n"
+    "                      examples)\n"
     "      --venvs DIR     where these are ($ASSAY_PEERS, else build/peers)\n"
     "      --seconds S     to measure each row for at most, once the least "
     "is\n"
@@ -46,8 +49,14 @@ static const char usage[] =
     "      --target T      native (default), or one of `assay list targets`\n"
     "      --dim NAME=VALUE  a named dimension of an ONNX file\n"
     "      --bind NAME=FILE  an input that decides shapes, as a constant\n"
+    "      --choices FILE  schedules that `assay tune` found fastest here\n"
+    "      --tune quick    `assay tune` first, with the first number of\n"
+    "                      threads: the log is that of --choices, or the\n"
+    "                      default one\n"
     "\nExamples:\n"
     "  assay peers --install --engine onnxruntime,openvino\n"
+    "  PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu \\\n"
+    "    assay peers --install --engine torch\n"
     "  assay peers resnet50 minilm_l6 --engine onnxruntime --threads 1,2\n"
     "  assay peers model.onnx --dim N=1 --engine ./my_engine --quick\n"
     "\nExit codes: 0 fine, 1 a check failed or a side did not run, 2 bad "
@@ -61,7 +70,8 @@ enum {
     OPT_SECONDS,
     OPT_TIMEOUT,
     OPT_MEMORY,
-    OPT_RESULTS
+    OPT_RESULTS,
+    OPT_TUNE
 };
 
 static const struct option long_options[] = {
@@ -78,6 +88,8 @@ static const struct option long_options[] = {
     {"target", required_argument, NULL, OPT_TARGET},
     {"dim", required_argument, NULL, OPT_DIM},
     {"bind", required_argument, NULL, OPT_BIND},
+    {"choices", required_argument, NULL, OPT_CHOICES},
+    {"tune", required_argument, NULL, OPT_TUNE},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
@@ -88,15 +100,14 @@ typedef struct Peers {
     Arena *arena;
     PeerPlan plan;
     ModelList models;
-    Vec(const char *) compile_args;
-    CompileOptions dims; /* to see that they are right */
-    const char *engine_list, *venvs, *results, *target;
+    CompileOptions compile;
+    const char *engine_list, *venvs, *results;
     Engine engines[MAX_ENGINES];
     int engine_count;
     int threads[MAX_THREAD_COUNTS];
     int thread_counts;
     long seconds;
-    bool quick, json, install;
+    bool quick, json, install, tune;
     Progress *progress;
 } Peers;
 
@@ -168,18 +179,6 @@ static bool set_engines(Peers *p)
     return p->engine_count > 0;
 }
 
-static bool take_compile_option(Peers *p, int code)
-{
-    vec_push(p->arena, &p->compile_args,
-             code == OPT_DIM    ? "--dim"
-             : code == OPT_BIND ? "--bind"
-                                : "--target");
-    vec_push(p->arena, &p->compile_args, (const char *)optarg);
-    if (code == OPT_TARGET)
-        p->target = optarg;
-    return compile_options_take(&p->dims, code, optarg) > 0;
-}
-
 static bool take_option(Peers *p, int code)
 {
     long number;
@@ -213,10 +212,13 @@ static bool take_option(Peers *p, int code)
     case OPT_RESULTS:
         p->results = optarg;
         return true;
+    case OPT_TUNE:
+        return tune_take(optarg, &p->tune);
     case OPT_TARGET:
     case OPT_DIM:
     case OPT_BIND:
-        return take_compile_option(p, code);
+    case OPT_CHOICES:
+        return compile_options_take(&p->compile, code, optarg) > 0;
     default:
         bad_input("see assay peers --help");
         return false;
@@ -230,8 +232,6 @@ static void on_phase(void *user, const char *phase)
 
 static void complete_plan(Peers *p)
 {
-    vec_push(p->arena, &p->compile_args, NULL);
-    p->plan.compile_args = p->compile_args.data;
     p->plan.on_phase = on_phase;
     p->plan.user = p;
     build_plan_init(&p->plan.build, p->quick);
@@ -288,7 +288,7 @@ static bool all_installed(Peers *p)
 static bool check_request(Peers *p)
 {
     Diag *diag = diag_new(p->arena, NULL);
-    if (!target_find(p->arena, diag, p->target)) {
+    if (!target_find(p->arena, diag, p->compile.assay.target)) {
         bad_input("%s", diag->errors.data[0]);
         return false;
     }
@@ -297,7 +297,36 @@ static bool check_request(Peers *p)
     if (!ok)
         bad_input("--results %s: %s", p->results, str_text(&fault));
     str_free(&fault);
-    return ok && model_list_check(&p->models, p->dims.dim_count > 0);
+    return ok && model_list_check(&p->models, p->compile.dim_count > 0);
+}
+
+/* What each child gets to compile a model. */
+static void set_compile_args(Peers *p)
+{
+    const CompileOptions *o = &p->compile;
+    Vec(const char *) args = {0};
+    for (int i = 0; i < o->arg_count; i++)
+        vec_push(p->arena, &args, o->args[i]);
+    if (o->assay.choices) {
+        vec_push(p->arena, &args, "--choices");
+        vec_push(p->arena, &args, o->assay.choices);
+    }
+    vec_push(p->arena, &args, NULL);
+    p->plan.compile_args = args.data;
+}
+
+static int tune_models(Peers *p)
+{
+    int code = EXIT_FINE;
+    for (int i = 0; i < p->models.count && p->tune; i++) {
+        int of_model = tune_first(p->arena, p->models.data[i], &p->compile,
+                                  p->threads[0], TUNE_BUDGET);
+        if (of_model == EXIT_BAD_INPUT)
+            return of_model;
+        code = of_model ? of_model : code;
+    }
+    set_compile_args(p);
+    return check_choices(&p->compile) ? code : EXIT_BAD_INPUT;
 }
 
 /* ---- measuring -------------------------------------------------------- */
@@ -372,7 +401,7 @@ static json_t *new_document(Peers *p)
         bad_input("assay-run --peak: %s", str_text(&error));
     str_free(&error);
     ResultsContext context = {.suite = "peers",
-                              .target = p->target,
+                              .target = p->compile.assay.target,
                               .threads = most,
                               .quick = p->quick,
                               .machine = machine,
@@ -441,7 +470,13 @@ static int peers(Peers *p)
         return EXIT_BAD_INPUT;
     if (p->install ? !install(p) : !all_installed(p))
         return EXIT_BAD_INPUT;
-    return p->models.count ? run_peers(p) : EXIT_FINE;
+    if (!p->models.count)
+        return EXIT_FINE;
+    int tuned = tune_models(p);
+    if (tuned == EXIT_BAD_INPUT)
+        return tuned;
+    int code = run_peers(p);
+    return code ? code : tuned;
 }
 
 int cmd_peers(int argc, char **argv)
@@ -450,7 +485,7 @@ int cmd_peers(int argc, char **argv)
                .engine_list = "onnxruntime,openvino,torch",
                .venvs = getenv("ASSAY_PEERS"),
                .seconds = 60};
-    compile_options_init(&p.dims);
+    compile_options_init(&p.compile);
     int c;
     while ((c = getopt_long(argc, argv, "t:qh", long_options, NULL)) != -1) {
         if (c == 'h')

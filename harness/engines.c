@@ -8,13 +8,10 @@
 #include "base/process.h"
 #include "harness/common.h"
 
-/* Torch's wheels for processors alone are a twentieth of those on PyPI, and
- * pip takes them where that index can be reached. */
 static const EngineRow rows[] = {
     {"onnxruntime", "onnxruntime==1.32.0\nnumpy==2.4.6\n"},
     {"openvino", "openvino==2026.4.1\nnumpy==2.4.6\n"},
-    {"torch", "--extra-index-url https://download.pytorch.org/whl/cpu\n"
-              "torch==2.15.0\ntorchvision==0.29.2\nonnx2torch==1.5.15\n"
+    {"torch", "torch==2.15.0\ntorchvision==0.29.2\nonnx2torch==1.5.15\n"
               "onnx==1.23.2\nnumpy==2.4.6\n"},
     {"tvm", "apache-tvm==0.27.0.post1\nonnx==1.23.2\nnumpy==2.4.6\n"},
     {"ncnn", "ncnn==1.0.20261020\npnnx==20261020\nnumpy==2.4.6\n"},

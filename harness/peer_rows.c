@@ -195,6 +195,12 @@ static void print_means(Arena *arena, FILE *file, const PeerRow *rows,
     }
 }
 
+static const char *row_name(Arena *arena, const PeerRow *r)
+{
+    return arena_printf(arena, "%s with %s, %d thread%s", r->model, r->engine,
+                        r->threads, r->threads == 1 ? "" : "s");
+}
+
 void peer_rows_print(Arena *arena, FILE *file, const PeerRow *rows, int count)
 {
     int model = 5, engine = 6, version = 7;
@@ -218,13 +224,12 @@ void peer_rows_print(Arena *arena, FILE *file, const PeerRow *rows, int count)
     print_means(arena, file, rows, count, engine);
     for (int i = 0; i < count; i++)
         if (rows[i].error)
-            fprintf(file, "\n%s with %s, %d threads: %s: %s\n", rows[i].model,
-                    rows[i].engine, rows[i].threads,
+            fprintf(file, "\n%s: %s: %s\n", row_name(arena, &rows[i]),
                     peer_status_name(&rows[i]), rows[i].error);
         else if (rows[i].pair.disturbed)
             fprintf(file,
-                    "\n%s with %s, %d threads: something else used the "
-                    "machine during %d of %d blocks of measurements\n",
-                    rows[i].model, rows[i].engine, rows[i].threads,
-                    rows[i].pair.disturbed, rows[i].pair.blocks);
+                    "\n%s: something else used the machine during %d of %d "
+                    "blocks of measurements\n",
+                    row_name(arena, &rows[i]), rows[i].pair.disturbed,
+                    rows[i].pair.blocks);
 }

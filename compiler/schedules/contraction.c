@@ -26,6 +26,7 @@ typedef struct Contraction {
     int row_axis;    /* the next one outwards in memory; -1: none */
     bool transposed; /* the output is contiguous along the pixels */
     bool panels_outside;
+    double tiles;        /* that read all weights each */
     const char *deepest; /* reduction loop around what is unrolled, or NULL */
     int64_t unroll;
     Tile tile;
@@ -253,11 +254,10 @@ static void search_tiles(const Look *look, double depth, Search *s)
     for (int64_t v = 1; v <= MOST_VECTORS && v <= s->vectors; v++)
         for (int64_t r = 1; r <= MOST_ROWS && r <= s->rows; r++)
             for (int64_t t = 1; t <= MOST_PIXELS && t <= s->pixels; t++) {
-                /* Several rows only when each is whole, and not many
-                 * pixels of them: those of a power-of-two distance share
-                 * few sets of the first level cache. */
+                /* Not many pixels of several rows: those of a power-of-two
+                 * distance share few sets of the first level cache. */
                 if (r * t * v + v > registers ||
-                    (r > 1 && (t < s->pixels || r * t > most_joined)))
+                    (r > 1 && r * t > most_joined))
                     continue;
                 s->has_rows[r] = s->has_pixels[t] = s->has_vectors[v] = true;
                 Tile tile = {r, t, v};
@@ -393,6 +393,7 @@ static void choose_order(Look *look, Contraction *c, int64_t panel,
                  channels > 3 * (double)panel;
     c->panels_outside =
         look_knob(look, "panels_outside", heavy || tiles < 4, either, 2);
+    c->tiles = tiles;
 }
 
 /* Reduction loops: the data's contiguous axis (channels) inside, unrolled
@@ -512,7 +513,8 @@ static bool cache_weights(Look *look, const Contraction *c, int64_t panel,
 }
 
 /* While the tiles of a panel run, a panel to come is brought near; behind the
- * last one lie the weights of what runs next. */
+ * last one lie the weights of what runs next. A single tile reads its weights
+ * once and in order, which the processor sees. */
 static bool prefetch_weights(Look *look, const Contraction *c, int64_t panel,
                              double depth)
 {
@@ -521,7 +523,8 @@ static bool prefetch_weights(Look *look, const Contraction *c, int64_t panel,
     if (!c->deepest || !w->buffer->is_constant || w->outside)
         return true;
     int64_t panels =
-        look_knob(look, "prefetch", c->panels_outside ? 1 : 0, distances, 3);
+        look_knob(look, "prefetch", c->panels_outside && c->tiles > 1 ? 1 : 0,
+                  distances, 3);
     return !panels ||
            schedule_prefetch(look->s, c->acc->stage->name, w->buffer->name,
                              c->deepest, panels * (int64_t)depth * panel,
