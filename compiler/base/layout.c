@@ -156,11 +156,18 @@ bool layout_take_part(Layout *layout, const int64_t *dims, int axis,
                       int64_t start, int64_t extent)
 {
     int place = only_place(layout, axis);
-    if (place < 0 || layout->lo[axis] || layout->hi[axis])
+    if (place < 0)
         return false;
     int64_t stride = layout_stride(layout, place, dims);
-    layout->before[axis] += start * stride;
-    layout->after[axis] += (dims[axis] - start - extent) * stride;
+    int64_t rest = dims[axis] - start - extent;
+    if (start > 0) {
+        layout->before[axis] += (layout->lo[axis] + start) * stride;
+        layout->lo[axis] = 0;
+    }
+    if (rest > 0) {
+        layout->after[axis] += (layout->hi[axis] + rest) * stride;
+        layout->hi[axis] = 0;
+    }
     return true;
 }
 

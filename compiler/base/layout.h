@@ -51,8 +51,9 @@ int64_t layout_size(const Layout *layout, int rank, const int64_t *dims);
 int64_t layout_offset(const Layout *layout, int rank, const int64_t *dims,
                       const int64_t *index);
 /* Makes `layout`, of a buffer with extents `dims`, that of the part whose
- * index along `axis` starts at `start` and has `extent` elements. False when
- * the axis has blocks or a border: then there is none. */
+ * index along `axis` starts at `start` and has `extent` elements. The first
+ * and the last part have the border at their end. False when the axis has
+ * blocks: then there is none. */
 bool layout_take_part(Layout *layout, const int64_t *dims, int axis,
                       int64_t start, int64_t extent);
 /* Both put every element and border at the same offset of storage of the

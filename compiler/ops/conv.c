@@ -162,8 +162,11 @@ ConvPlaces conv_places(StageBuilder *b, const Node *node, const Buffer *x,
         }
     }
     for (int i = 0; i < window.rank; i++) {
-        const Expr *k =
-            stage_reduce(b, window.kernel[i], kernel_axis(window.rank, i));
+        /* Without a window the pixels of several rows can be one axis. */
+        bool is_point = window.kernel[i] == 1 && b->stage->reduce_count > 0;
+        const Expr *k = is_point ? expr_int(a, 0)
+                                 : stage_reduce(b, window.kernel[i],
+                                                kernel_axis(window.rank, i));
         const Expr *place =
             expr_add(a, expr_mul_int(a, b->index[2 + i], window.stride[i]),
                      expr_mul_int(a, k, window.dilation[i]));

@@ -58,6 +58,32 @@ Tensor *op_make_product(Graph *g, const char *name, Tensor *x, Tensor *y)
     return make(g, graph_add_node(g, "Mul", name, inputs, 2, 1));
 }
 
+Tensor *op_make_join(Graph *g, const char *name, Tensor *const *parts,
+                     int count, int axis)
+{
+    Node *node = graph_add_node(g, "Concat", name, parts, count, 1);
+
+    attrs_set_int(g->arena, &node->attrs, "axis", axis);
+    return make(g, node);
+}
+
+Tensor *op_make_like(Graph *g, const Node *node, Tensor *const *inputs,
+                     const int64_t *pads, int spatial)
+{
+    const char *domain = op_domain(node->op), *op = op_name(node->op);
+    if (*domain)
+        op = arena_printf(g->arena, "%s::%s", domain, op);
+    Node *made = graph_add_node(g, op, NULL, inputs, node->inputs.count, 1);
+
+    for (int i = 0; i < node->attrs.list.count; i++)
+        attrs_set(g->arena, &made->attrs, node->attrs.list.data[i]);
+    if (pads) {
+        attrs_remove(&made->attrs, "auto_pad");
+        attrs_set_ints(g->arena, &made->attrs, "pads", pads, 2 * spatial);
+    }
+    return make(g, made);
+}
+
 Tensor *op_make_relayout(Graph *g, const char *name, Tensor *x)
 {
     return make(g, graph_add_node(g, "assay::Relayout", name, &x, 1, 1));

@@ -21,6 +21,14 @@ Tensor *op_make_slice(Graph *g, const char *name, Tensor *x, int axis,
                       int64_t start, int64_t extent);
 /* x * y, element by element; shapes broadcast. */
 Tensor *op_make_product(Graph *g, const char *name, Tensor *x, Tensor *y);
+/* `count` tensors one after the other along `axis`. */
+Tensor *op_make_join(Graph *g, const char *name, Tensor *const *parts,
+                     int count, int axis);
+/* The same operator with the same attributes on other operands; `pads` (may be
+ * NULL), first all before, then all behind, of `spatial` axes, take the place
+ * of its padding. */
+Tensor *op_make_like(Graph *g, const Node *node, Tensor *const *inputs,
+                     const int64_t *pads, int spatial);
 /* A copy of `x`, which the caller gives another layout. */
 Tensor *op_make_relayout(Graph *g, const char *name, Tensor *x);
 

@@ -15,6 +15,8 @@ typedef struct PassContext {
     bool (*evaluate)(Arena *arena, const Graph *g, const Node *node,
                      const Array **outputs);
     const char *algorithm; /* from the options */
+    /* For pass algorithm, see algorithm.h; or NULL. */
+    struct AlgorithmChoices *choices;
 } PassContext;
 
 typedef struct Pass {
@@ -55,6 +57,7 @@ void pass_canonical(PassContext *c); /* Op.canonical: quantized layers */
 /* Whether there is a node that it might rewrite. */
 bool graph_has_canonical(const Graph *g);
 void pass_slice(PassContext *c);      /* one node a part of a tensor */
+void pass_strips(PassContext *c);     /* large results by rows */
 void pass_reciprocal(PassContext *c); /* x / constant into a product */
 void pass_simplify(PassContext *c);   /* identities, transposes, dropout */
 void pass_fold(PassContext *c);       /* constant folding */

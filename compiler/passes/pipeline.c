@@ -22,6 +22,7 @@ const Pass pass_list[] = {
     {"dce", "nodes that no output needs", 1, pass_dce},
     {"merge", "products of one operand into a single one", 1, pass_merge},
     {"algorithm", "ways to compute a convolution", 2, pass_algorithm},
+    {"strips", "large results a strip of rows at a time", 2, pass_strips},
     {"layout", "a memory layout for every tensor", 0, pass_layout},
     {"fuse", "groups of nodes that become one kernel", 0, pass_fuse},
     {NULL, NULL, 0, NULL},

@@ -315,7 +315,22 @@ static void test_layout(void **state)
     round_trip(*state, &part, 4, part_dims);
     Layout printed = parse("[0 2~152~0 3+1+2 1~4~8]", 4);
     assert_true(layout_equal(&part, &printed));
-    assert_false(layout_take_part(&part, part_dims, 3, 1, 2));
+    /* Along an axis with a border the outer parts have it, and it is others'
+     * to those within. */
+    for (int start = 0; start < 5; start += 2) {
+        Layout edge = parse("[0 2 3+1+2 1]", 4);
+        const int64_t few[] = {2, 19, 3, start < 4 ? 2 : 1};
+        const int64_t place[] = {1, 10, 2, 0};
+        const int64_t whole_place[] = {1, 10, 2, start};
+        assert_true(layout_take_part(&edge, dims, 3, start, few[3]));
+        assert_int_equal(edge.lo[3], start == 0 ? 1 : 0);
+        assert_int_equal(edge.hi[3], start == 4 ? 2 : 0);
+        assert_int_equal(layout_size(&edge, 4, few),
+                         layout_size(&whole, 4, dims));
+        assert_int_equal(layout_offset(&edge, 4, few, place),
+                         layout_offset(&whole, 4, dims, whole_place));
+        round_trip(*state, &edge, 4, few);
+    }
     assert_false(layout_take_part(&blocked, dims, 1, 8, 8));
 
     /* Axes of one element may lie anywhere; borders may not. */
