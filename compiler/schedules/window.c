@@ -28,24 +28,26 @@ static bool runs_along(const StageState *st, int axis, const Expr *x)
     return true;
 }
 
-/* Constant operands that follow the lanes get them innermost. */
+/* Constant operands that follow the lanes get a panel of them innermost: what
+ * a tile reads is in one piece then, and not in lines at a distance that may
+ * share few sets of the first level cache. */
 static bool pack_constants(Look *look, const StageState *st, int axis,
-                           const Expr *x)
+                           int64_t panel, const Expr *x)
 {
     const Var *var = st->stage->axis[axis].var;
     for (int i = 0; i < x->count; i++)
-        if (!pack_constants(look, st, axis, x->arg[i]))
+        if (!pack_constants(look, st, axis, panel, x->arg[i]))
             return false;
     if (x->kind != EX_READ || !x->buffer->is_constant)
         return true;
     for (int d = 0; d < x->count; d++) {
         if (x->arg[d]->kind != EX_VAR || x->arg[d]->var != var)
             continue;
-        Layout l = {0};
+        Layout l = {.count = 1, .dim = {{d, 0}}};
         for (int i = 0; i < x->count; i++)
             if (i != d)
                 l.dim[l.count++] = (LayoutDim){i, 0};
-        l.dim[l.count++] = (LayoutDim){d, 0};
+        l.dim[l.count++] = (LayoutDim){d, panel};
         return schedule_pack(look->s, x->buffer->name, l);
     }
     return true;
@@ -137,7 +139,7 @@ bool template_window(Look *look, bool *fits)
     const char *names[MAX_RANK + 4];
     int n = 0;
     const char *pixel = p >= 0 ? o->axis[p].var->name : NULL;
-    if (!pack_constants(look, acc, v, a->value[0]) ||
+    if (!pack_constants(look, acc, v, panel, a->value[0]) ||
         !look_split_tile(look, out, vector, panel) ||
         (pixel && !split_pixels(look, out, pixel, tile)))
         return false;
