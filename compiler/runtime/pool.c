@@ -18,6 +18,7 @@
 enum {
     MAX_CPUS = 1024,
     MAX_THREADS = 1024,
+    STACK_BYTES = 8 << 20,
     /* About 50 us on current processors: longer than the gaps between
      * kernels, shorter than what a waiting process would notice. */
     SPIN_COUNT = 1000
@@ -236,16 +237,23 @@ Pool *pool_new(int threads)
         free(pool);
         return NULL;
     }
+    /* As much as the main thread has by default, whatever the limit is:
+     * kernels have their scratch there. */
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
     for (int i = 1; i < threads; i++) {
         Worker *worker = &pool->workers[i];
         *worker = (Worker){
             .pool = pool, .index = i, .cpu = threads <= cores ? cpus[i] : -1};
-        if (pthread_create(&worker->thread, NULL, worker_main, worker)) {
+        if (pthread_create(&worker->thread, &attr, worker_main, worker)) {
+            pthread_attr_destroy(&attr);
             pool->threads = i; /* pool_free joins those that started */
             pool_free(pool);
             return NULL;
         }
     }
+    pthread_attr_destroy(&attr);
     return pool;
 }
 

@@ -21,7 +21,8 @@ typedef struct Tiles {
     const Buffer *weights;
     int image, row, column, channel; /* axes of the output */
     int64_t m, grid_rows, grid_columns;
-    int64_t block; /* rows of tiles at once; 0: all, panels outside */
+    int64_t block;  /* rows of tiles at once; 0: all, panels outside */
+    int64_t across; /* columns of tiles at once; fewer than all: of one row */
     bool is_costly;
     int64_t tile, panel; /* tiles by channels in registers */
 } Tiles;
@@ -216,6 +217,9 @@ static bool analyse(Look *look, Tiles *t)
 
 enum { MOST_PIXELS = 28, MOST_VECTORS = 8 };
 
+/* Of the second level cache, what a block may fill. */
+static const double most_scratch = 0.7;
+
 /* How much longer two threads take than half the time of one. */
 static double imbalance(int64_t pieces)
 {
@@ -244,6 +248,32 @@ static Costs costs_of(const Look *look, const Tiles *t)
     return c;
 }
 
+/* Pieces of two sizes are computed in nests, and in scratch, of their own. */
+static int64_t copies(int64_t extent, int64_t piece)
+{
+    return extent % piece ? 2 : 1;
+}
+
+static int64_t row_copies(const Tiles *t, int64_t rows)
+{
+    return copies(t->out->stage->axis[t->row].extent, rows * t->m);
+}
+
+/* Columns of a block of `rows` rows: all, or a part of a single row where a
+ * whole one does not fit. */
+static int64_t block_columns(const Look *look, const Tiles *t, const Costs *c,
+                             int64_t rows)
+{
+    double tile = (double)row_copies(t, rows) *
+                  (c->points_bytes + 2 * c->products_bytes);
+    double most = most_scratch * (double)look->target->l2_bytes / tile;
+    if (rows > 1 || most >= (double)t->grid_columns)
+        return t->grid_columns;
+    int64_t pieces =
+        (int64_t)ceil((double)t->grid_columns / fmax(most / 2, 1));
+    return (t->grid_columns + pieces - 1) / pieces;
+}
+
 /* Cycles of all products with the tile that is best for blocks of `rows` rows
  * of tiles (0: panels outside), *pixels tiles by *vectors vectors; INFINITY
  * where a block does not fit. */
@@ -252,8 +282,8 @@ static double block_cost(const Look *look, const Tiles *t, const Costs *c,
 {
     const double bytes_per_cycle = 6.5;
     double l2 = (double)look->target->l2_bytes, best = INFINITY;
-    int64_t tiles = rows ? rows * t->grid_columns : c->tiles;
-    int64_t blocks = c->tiles / tiles;
+    int64_t tiles = rows ? rows * block_columns(look, t, c, rows) : c->tiles;
+    double blocks = (double)c->tiles / (double)tiles;
     for (int64_t v = 1; v <= MOST_VECTORS && v <= c->vectors; v++)
         for (int64_t p = 1; p <= MOST_PIXELS && p <= tiles; p++) {
             /* Panels of one size, which threads can share. */
@@ -266,23 +296,28 @@ static double block_cost(const Look *look, const Tiles *t, const Costs *c,
             if (tiles % 2 && (tiles + p - 1) / p == 2)
                 continue;
             int64_t panels = (c->vectors + v - 1) / v;
-            double scratch = (double)tiles *
-                             (c->points_bytes + (double)v * c->products_bytes);
-            double stream = c->weight_bytes;
-            if (rows && scratch > 0.7 * l2 && rows > 1)
-                continue;
+            double points = (double)tiles * c->points_bytes;
+            double products = (double)(tiles * v) * c->products_bytes;
+            /* What a thread has on its stack. */
+            double local = products * (double)copies(c->vectors, v);
             if (rows)
-                stream = stream > l2 / 2 ? stream * (double)blocks : 0;
-            else if (scratch > 0.8 * l2)
-                stream +=
-                    (double)(panels + 1) * c->points_bytes * (double)tiles;
+                local = (local + points) * (double)row_copies(t, rows);
+            if (local > most_scratch * l2 && (tiles > 1 || v > 1))
+                continue;
+            double stream = c->weight_bytes;
+            if (rows)
+                stream = stream > l2 / 2 ? stream * blocks : 0;
+            else if (points + products > 0.8 * l2)
+                stream += (double)(panels + 1) * points;
             double cycles =
-                (double)blocks * c->point_count *
+                blocks * c->point_count *
                 look_product_cost(look, c->depth, tiles, c->vectors, p, v);
             cycles += stream / bytes_per_cycle;
             /* Even within the cache, less is nearer. */
-            cycles *= 1 + 0.3 * fmin(scratch / l2, 1);
-            cycles *= 0.5 + 0.5 * imbalance(rows ? blocks : panels);
+            cycles *= 1 + 0.3 * fmin((points + products) / l2, 1);
+            int64_t shared =
+                rows ? t->grid_rows / rows * c->images : c->vectors / v;
+            cycles *= 0.5 + 0.5 * imbalance(shared);
             if (cycles < best * 0.999) {
                 best = cycles;
                 *pixels = p;
@@ -300,7 +335,7 @@ static bool choose_block(Look *look, Tiles *t)
     int64_t rows[MOST_CANDIDATES], pixels, vectors, usual = 0;
     double best = INFINITY;
     int count = 0;
-    for (int64_t r = 0; r < t->grid_rows && count < MOST_CANDIDATES; r++) {
+    for (int64_t r = 0; r <= t->grid_rows && count < MOST_CANDIDATES; r++) {
         if (r && t->grid_rows % r)
             continue;
         double cost = block_cost(look, t, &c, r, &pixels, &vectors);
@@ -315,6 +350,8 @@ static bool choose_block(Look *look, Tiles *t)
     t->block = look_knob(look, "block", usual, rows, count);
     if (block_cost(look, t, &c, t->block, &pixels, &vectors) == INFINITY)
         return look_refuse(look, "no such tile fits the registers");
+    t->across =
+        t->block ? block_columns(look, t, &c, t->block) : t->grid_columns;
     t->tile = look_knob_range(look, "pixels", pixels, 1, MOST_PIXELS);
     t->panel = look_knob_range(look, "vectors", vectors, 1, MOST_VECTORS) *
                look->lanes;
@@ -479,6 +516,13 @@ static bool order_output(Look *look, const Tiles *t, Loops *loops)
             names[n++] = image;
         names[n++] = loops->block;
     }
+    bool is_cut = t->across < t->grid_columns;
+    if (is_cut) {
+        if (!schedule_split(s, name, column, t->across * t->m))
+            return false;
+        names[n++] = loops->block = arena_printf(s->arena, "%s.o", column);
+        column = arena_printf(s->arena, "%s.i", column);
+    }
     if (!schedule_split(s, name, row, t->m) ||
         !schedule_split(s, name, column, t->m) ||
         !schedule_split(s, name, channel, look->lanes))
@@ -503,10 +547,11 @@ static bool order_output(Look *look, const Tiles *t, Loops *loops)
     const char *first = names[0];
     int64_t rows = st->stage->axis[t->row].extent;
     if (t->block && has_images && rows % (t->block * t->m) == 0) {
-        if (!schedule_fuse(s, name, image, loops->block))
+        if (!schedule_fuse(s, name, image, names[1]))
             return false;
-        first = arena_printf(s->arena, "%s*%s", image, loops->block);
-        loops->block = first;
+        first = arena_printf(s->arena, "%s*%s", image, names[1]);
+        if (!is_cut)
+            loops->block = first;
     }
     return look->work < PARALLEL_WORK || st->leaves.data[0]->extent < 2 ||
            schedule_parallel(s, name, first);

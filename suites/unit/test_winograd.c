@@ -40,6 +40,9 @@ static const Case cases[] = {
     {"uneven padding", 1, 20, 12, 10, 11, {0, 2, 1, 0}, TAIL_SUM, false, true},
     {"a row", 1, 16, 32, 1, 40, {1, 1, 1, 1}, TAIL_SILU, false, false},
     {"blocks", 2, 48, 96, 40, 36, {1, 1, 1, 1}, TAIL_SUM, false, false},
+    /* A row of tiles fills a cache. */
+    {"wide", 1, 64, 32, 12, 100, {1, 1, 1, 1}, TAIL_SUM, false, false},
+    {"long row", 1, 8, 16, 3, 4000, {1, 1, 1, 1}, TAIL_NONE, false, false},
 };
 enum { CASE_COUNT = sizeof cases / sizeof *cases };
 
@@ -173,8 +176,8 @@ static void test_older_targets(void **state)
     static const char *const targets[] = {"x86-64-v2", "x86-64-v3"};
     (void)state;
     for (int t = 0; t < 2; t++)
-        for (int i = 2; i < 5 && is_runnable(targets[t]); i++)
-            check_case(&cases[i], ways[i % 2], targets[t], false, IN_LLVM);
+        for (int i = 2; i < CASE_COUNT && is_runnable(targets[t]); i += 2)
+            check_case(&cases[i], ways[i / 2 % 2], targets[t], false, IN_LLVM);
 }
 
 static void test_in_c(void **state)
@@ -446,13 +449,25 @@ static void test_choice(void **state)
 
 /* ---- traces ------------------------------------------------------------ */
 
+/* What a thread has on its stack. */
+static int64_t local_bytes(const Kernel *k)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < k->temps.count; i++)
+        if (k->temps.data[i]->scope == SCOPE_LOCAL)
+            bytes += 4 * buffer_size(k->temps.data[i]);
+    return bytes;
+}
+
 static void test_traces(void **state)
 {
+    static const char *const targets[] = {"x86-64-v4", "x86-64-v3", "aarch64"};
     (void)state;
-    for (int i = 0; i < CASE_COUNT; i++) {
+    for (int i = 0; i < 3 * CASE_COUNT; i++) {
         Arena *a = arena_new();
+        const Case *t = &cases[i / 3];
         PassOptions options = {.opt_level = 2, .algorithm = ways[i % 2]};
-        Compiled c = compile_graph(a, make_graph(a, &cases[i]), "native",
+        Compiled c = compile_graph(a, make_graph(a, t), targets[i % 3],
                                    &options, false);
         int tiled = 0;
         for (int k = 0; k < c.program->kernels.count; k++) {
@@ -465,12 +480,12 @@ static void test_traces(void **state)
             /* Not the naive schedule, which is right as well. */
             assert_non_null(strstr(pk->trace, "cache products"));
             /* Speed is counted as of the plain convolution. */
-            const Case *t = &cases[i];
             int64_t pixels = (t->h + t->pads[0] + t->pads[2] - 2) *
                              (t->w + t->pads[1] + t->pads[3] - 2);
             double plain = 18.0 * (double)(t->n * t->c * t->o * pixels);
             assert_true(pk->kernel->flops >= plain &&
                         pk->kernel->flops < 1.5 * plain + 64 * (double)pixels);
+            assert_true(local_bytes(pk->kernel) < c.target->l2_bytes);
             tiled++;
         }
         assert_int_equal(tiled, 1);
