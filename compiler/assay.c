@@ -17,6 +17,7 @@
 #include "import/export.h"
 #include "import/onnx.h"
 #include "ops/op.h"
+#include "passes/algorithm.h"
 #include "passes/passes.h"
 #include "program/program.h"
 #include "runtime/artifact.h"
@@ -33,6 +34,9 @@ struct AssayCompiler {
     const OpTable *ops;          /* the user's own first */
     const Target *target;
     AssayOptions options;
+    ProgramChoices choices;
+    AlgorithmChoices algorithms;
+    uint64_t algorithms_hash; /* of those that a log named; 0: none */
     Program *program;
     AssayTiming timing[MAX_TIMINGS];
     int timing_count;
@@ -206,13 +210,32 @@ bool assay_export_onnx(AssayCompiler *c, const char *path)
                        path);
 }
 
+/* The line of the log for a node's algorithm. */
+static const char *find_algorithm(void *user, uint64_t key, const char **where)
+{
+    AssayCompiler *c = user;
+    const ProgramChoices *choices = &c->choices;
+    const ChoiceRow *line =
+        choices->log ? choices_find(choices->log, &choices->scope, key) : NULL;
+    if (!line || !line->algorithm)
+        return NULL;
+    *where = arena_printf(c->arena, "%s:%d", choices->log->file, line->line);
+    c->algorithms_hash = hash_bytes(&key, sizeof key, c->algorithms_hash);
+    c->algorithms_hash = hash_bytes(line->algorithm, strlen(line->algorithm),
+                                    c->algorithms_hash);
+    return line->algorithm;
+}
+
 static bool run_passes(AssayCompiler *c)
 {
+    c->algorithms = (AlgorithmChoices){.find = find_algorithm, .user = c};
+    c->algorithms_hash = 0;
     PassContext context = {
         .graph = c->graph,
         .target = c->target,
         .opt_level = c->options.opt_level,
         .evaluate = evaluate_node,
+        .choices = &c->algorithms,
     };
     PassOptions options = {
         .opt_level = c->options.opt_level,
@@ -278,8 +301,7 @@ bool assay_compile(AssayCompiler *c, const AssayOptions *options)
     c->timing_count = 0;
     c->graph = graph_copy(c->arena, c->source);
     c->target = target_find(c->arena, c->diag, options->target);
-    ProgramChoices choices;
-    if (!c->target || !open_choices(c, options, c->target, &choices) ||
+    if (!c->target || !open_choices(c, options, c->target, &c->choices) ||
         !run_passes(c))
         return false;
     if (options->stop_after)
@@ -291,11 +313,16 @@ bool assay_compile(AssayCompiler *c, const AssayOptions *options)
                             ? SCHEDULE_NAIVE
                         : options->opt_level == 1 ? SCHEDULE_EXACT
                                                   : SCHEDULE_FAST;
-    c->program =
-        program_build(c->arena, c->diag, c->graph, c->target, mode, &choices);
+    c->program = program_build(c->arena, c->diag, c->graph, c->target, mode,
+                               &c->choices);
     add_timing(c, "schedule", start);
     if (!c->program)
         return false;
+    /* Together with what the schedules add. */
+    if (c->algorithms_hash)
+        c->program->choices_hash =
+            hash_bytes(&c->algorithms_hash, sizeof c->algorithms_hash,
+                       c->program->choices_hash);
     c->program->taps = options->taps;
     c->program->source_hash = source_hash(c->source);
     start = now();
@@ -304,6 +331,24 @@ bool assay_compile(AssayCompiler *c, const AssayOptions *options)
         program_verify(c->program);
     add_timing(c, "plan", start);
     return true;
+}
+
+int assay_algorithms(const AssayCompiler *c, const AlgorithmNode **rows)
+{
+    *rows = c->algorithms.nodes.data;
+    return c->algorithms.nodes.count;
+}
+
+void assay_algorithm_row(const AssayCompiler *c, const AlgorithmNode *node,
+                         ChoiceRow *row)
+{
+    *row = (ChoiceRow){.kernel = node->kernel,
+                       .type = node->type,
+                       .in = node->in,
+                       .layout = "any",
+                       .scope = c->choices.scope,
+                       .def = node->key,
+                       .algorithm = node->taken};
 }
 
 const Graph *assay_graph(const AssayCompiler *c)

@@ -108,6 +108,17 @@ bool assay_compile(AssayCompiler *compiler, const AssayOptions *options);
  * that are for other targets, features or compilers, and ignored. */
 bool assay_read_choices(AssayCompiler *compiler, const AssayOptions *options,
                         int *others);
+/* Nodes of the last compilation that can be computed in several ways; rows of
+ * passes/algorithm.h, the compiler's. Their number. */
+struct AlgorithmNode;
+int assay_algorithms(const AssayCompiler *compiler,
+                     const struct AlgorithmNode **rows);
+/* The line of a log of choices for such a node, measurements aside, with the
+ * algorithm that was taken. */
+struct ChoiceRow;
+void assay_algorithm_row(const AssayCompiler *compiler,
+                         const struct AlgorithmNode *node,
+                         struct ChoiceRow *row);
 const struct Graph *assay_graph(const AssayCompiler *compiler);
 const struct Program *assay_program(const AssayCompiler *compiler);
 /* Generates code and writes the artifact folder `dir`, made when missing:

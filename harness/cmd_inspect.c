@@ -9,6 +9,7 @@
 #include "harness/fusion.h"
 #include "harness/options.h"
 #include "ops/op.h"
+#include "passes/algorithm.h"
 
 static const char usage[] =
     "Usage: assay inspect MODEL --show WHAT [options]\n"
@@ -152,8 +153,26 @@ static int show_kernels(Str *out, const Program *program,
 
 /* Lines of a log of choices with what was decided, each under its knobs'
  * values. */
-static void show_knobs(Str *out, const Program *program, const char *filter)
+static void show_knobs(Str *out, const AssayCompiler *compiler,
+                       const char *filter)
 {
+    const Program *program = assay_program(compiler);
+    const AlgorithmNode *nodes;
+    int count = assay_algorithms(compiler, &nodes);
+    for (int i = 0; i < count; i++) {
+        bool is_first = !filter || strstr(nodes[i].kernel, filter);
+        for (int k = 0; k < i && is_first; k++)
+            is_first = nodes[k].key != nodes[i].key;
+        if (!is_first)
+            continue;
+        ChoiceRow row;
+        str_add(out, "# algorithm:");
+        for (int k = 0; k < nodes[i].name_count; k++)
+            str_addf(out, " %s", nodes[i].names[k]);
+        str_add(out, "\n");
+        assay_algorithm_row(compiler, &nodes[i], &row);
+        choice_row_print(out, &row);
+    }
     for (int i = 0; i < program->schedules.count; i++) {
         const ProgramSchedule *s = &program->schedules.data[i];
         if (filter && !strstr(s->row.kernel, filter))
@@ -199,7 +218,7 @@ static int show(Str *out, const AssayCompiler *compiler, const char *what,
     else if (!strcmp(what, "program"))
         program_print(out, assay_program(compiler));
     else if (!strcmp(what, "knobs"))
-        show_knobs(out, assay_program(compiler), kernel);
+        show_knobs(out, compiler, kernel);
     else
         for (int i = 0; i < VIEW_COUNT; i++)
             if (!strcmp(what, views[i].name))

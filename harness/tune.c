@@ -47,7 +47,7 @@ static void take_trials(Tune *t, const Measured *m)
         Tuned *k = &t->kernels.data[i];
         if (!k->is_trying)
             continue;
-        Ratio r = tuner_ratio(t, m, k->schedule);
+        Ratio r = tuner_ratio(t, m, k->is_of);
         log_ratio(k, "tried", &k->trial, r);
         if (r.value > k->best_ratio * search_gain) {
             k->best = k->trial;
@@ -67,7 +67,8 @@ static void try_round(Tune *t, Tuned **trying, int count)
     for (int i = 0; i < count; i++)
         trying[i]->is_trying = true;
     t->result->builds++;
-    if (tuner_build_trial(t) && tuner_measure(t, true, 1, &m)) {
+    if (tuner_build(t, tuner_trial) &&
+        tuner_measure(t, t->base, tuner_trial, 1, &m)) {
         take_trials(t, &m);
         return;
     }
@@ -129,15 +130,14 @@ static bool confirm(Tune *t, bool *dropped)
 {
     Measured m;
     *dropped = false;
-    if (!tuner_measure(t, true, CONFIRMATIONS, &m))
+    if (!tuner_measure(t, t->base, tuner_trial, CONFIRMATIONS, &m))
         return false;
-    t->result->total = tuner_ratio(t, &m, -1);
     for (int i = 0; i < t->kernels.count; i++) {
         Tuned *k = &t->kernels.data[i];
-        k->ratio = tuner_ratio(t, &m, k->schedule);
+        k->ratio = tuner_ratio(t, &m, k->is_of);
         log_ratio(k, "again", &k->best, k->ratio);
-        k->usual_seconds = tuner_seconds(t, &m, m.usual, k->schedule);
-        k->best_seconds = tuner_seconds(t, &m, m.other, k->schedule);
+        k->usual_seconds = tuner_seconds(t, &m, m.usual, k->is_of);
+        k->best_seconds = tuner_seconds(t, &m, m.other, k->is_of);
         bool keep =
             k->has_best && k->ratio.value >= least_gain && k->ratio.low > 1;
         *dropped |= k->has_best && !keep;
@@ -163,7 +163,7 @@ static void find_wrong(Tune *t)
             continue;
         k->has_best = true;
         k->best = k->trial = best[i];
-        sound[i] = tuner_build_trial(t) && tuner_check(t);
+        sound[i] = tuner_build(t, tuner_trial) && tuner_check(t, tuner_trial);
         if (!sound[i])
             skip_trial(t, k);
         k->has_best = false;
@@ -186,18 +186,19 @@ static bool settle(Tune *t)
     for (int round = 0; count_best(t) && dropped && round < 2; round++) {
         tuner_say(t, arena_printf(t->arena, "measuring %d again, %.0f s",
                                   count_best(t), elapsed(t)));
-        if (!tuner_build_trial(t) || !confirm(t, &dropped))
+        if (!tuner_build(t, tuner_trial) || !confirm(t, &dropped))
             return bad_input("tune %s: %s", t->plan->model, t->why), false;
     }
     if (!count_best(t))
         return true;
     tuner_say(t, "comparing with the reference");
-    if (dropped && !tuner_build_trial(t))
+    if (dropped && !tuner_build(t, tuner_trial))
         return bad_input("tune %s: %s", t->plan->model, t->why), false;
-    if (tuner_check(t))
+    if (tuner_check(t, tuner_trial))
         return true;
     find_wrong(t);
-    if (!count_best(t) || (tuner_build_trial(t) && tuner_check(t)))
+    if (!count_best(t) ||
+        (tuner_build(t, tuner_trial) && tuner_check(t, tuner_trial)))
         return true;
     return bad_input("tune %s: with all choices: %s", t->plan->model, t->why),
            false;
@@ -205,21 +206,35 @@ static bool settle(Tune *t)
 
 /* ---- the log ---------------------------------------------------------- */
 
+static void add_measurement(ChoiceRow *row, const Tune *t, double usual,
+                            double best, Ratio ratio)
+{
+    row->usual_ms = usual * 1e3;
+    row->ms = best * 1e3;
+    row->ratio = ratio.value;
+    row->low = ratio.low;
+    row->high = ratio.high;
+    row->threads = t->threads;
+}
+
 static bool store(Tune *t)
 {
-    ChoiceRow *rows = ARENA_ARRAY(t->arena, ChoiceRow, t->kernels.count + 1);
+    Vec(ChoiceRow) rows = {0};
+    for (int i = 0; i < t->ways.count; i++) {
+        const Way *w = &t->ways.data[i];
+        ChoiceRow row = w->row;
+        row.algorithm = w->best ? w->best : w->about->taken;
+        add_measurement(&row, t, w->usual_seconds, w->best_seconds, w->ratio);
+        vec_push(t->arena, &rows, row);
+    }
     for (int i = 0; i < t->kernels.count; i++) {
         const Tuned *k = &t->kernels.data[i];
-        rows[i] = k->about->row;
-        rows[i].choice = k->best;
-        rows[i].usual_ms = k->usual_seconds * 1e3;
-        rows[i].ms = k->best_seconds * 1e3;
-        rows[i].ratio = k->ratio.value;
-        rows[i].low = k->ratio.low;
-        rows[i].high = k->ratio.high;
-        rows[i].threads = t->threads;
+        ChoiceRow row = k->about->row;
+        row.choice = k->best;
+        add_measurement(&row, t, k->usual_seconds, k->best_seconds, k->ratio);
+        vec_push(t->arena, &rows, row);
     }
-    return tune_store(t->plan->log, rows, t->kernels.count);
+    return !rows.count || tune_store(t->plan->log, rows.data, rows.count);
 }
 
 /* ---- which kernels ---------------------------------------------------- */
@@ -236,11 +251,14 @@ static int by_time(const void *x, const void *y)
 static void find_kernels(Tune *t, const Measured *m)
 {
     Vec(Tuned) all = {0};
-    double total = tuner_seconds(t, m, m->usual, -1);
+    double total = tuner_seconds(t, m, m->usual, NULL);
     double sum = 0;
     for (int i = 0; i < t->program->schedules.count; i++) {
         Tuned k = {.schedule = i, .about = &t->program->schedules.data[i]};
-        k.seconds = tuner_seconds(t, m, m->usual, i);
+        k.is_of = ARENA_ARRAY(t->arena, bool, m->steps + 1);
+        for (int s = 0; s < m->steps; s++)
+            k.is_of[s] = t->program->steps.data[s].schedule == i;
+        k.seconds = tuner_seconds(t, m, m->usual, k.is_of);
         k.usual_seconds = k.best_seconds = k.seconds;
         k.ratio = (Ratio){1, 1, 1};
         k.best_ratio = 1;
@@ -325,29 +343,59 @@ static bool open_log(Tune *t)
  * build. */
 static void set_runs(Tune *t, const Measured *m)
 {
-    int runs = (int)(0.7 / fmax(tuner_seconds(t, m, m->usual, -1), 1e-9));
+    int runs = (int)(0.7 / fmax(tuner_seconds(t, m, m->usual, NULL), 1e-9));
     t->runs = runs > MOST_RUNS    ? MOST_RUNS
               : runs < LEAST_RUNS ? LEAST_RUNS
                                   : runs;
 }
 
-static int tune_in(Tune *t)
+/* Of whole runs, all that was chosen against nothing chosen. */
+static bool measure_total(Tune *t)
 {
     Measured m;
+    if (!t->result->improved && !t->result->other_ways)
+        return true;
+    /* Without a better schedule nothing was tried last. */
+    bool ok = t->result->improved ||
+              (tuner_build(t, tuner_trial) && tuner_check(t, tuner_trial));
+    ok = ok && tuner_measure(t, tuner_default, tuner_trial, CONFIRMATIONS, &m);
+    if (ok)
+        t->result->total = tuner_ratio(t, &m, NULL);
+    return ok;
+}
+
+static bool find_all(Tune *t)
+{
+    Measured m;
+    tuner_say(t, "profile");
+    if (!tuner_build(t, tuner_default) ||
+        !tuner_measure(t, tuner_default, NULL, 1, &m))
+        return false;
+    set_runs(t, &m);
+    if (!tuner_choose_ways(t, &m) ||
+        (t->base != tuner_default && !tuner_measure(t, t->base, NULL, 1, &m)))
+        return false;
+    find_kernels(t, &m);
+    return true;
+}
+
+static int tune_in(Tune *t)
+{
     t->runs = LEAST_RUNS;
     if (!open_log(t) || !open_program(t))
         return EXIT_BAD_INPUT;
-    tuner_say(t, "profile");
-    if (!tuner_build_usual(t) || !tuner_measure(t, false, 1, &m))
+    if (!find_all(t))
         return bad_input("tune %s: %s", t->plan->model, t->why);
-    set_runs(t, &m);
-    find_kernels(t, &m);
-    if (!t->kernels.count)
+    if (!t->kernels.count && !t->ways.count)
         return EXIT_FINE;
     search(t);
     if (!settle(t))
         return EXIT_FAILED_CHECK;
     t->result->improved = count_best(t);
+    if (!measure_total(t)) {
+        bad_input("tune %s: %s", t->plan->model, t->why);
+        return EXIT_FAILED_CHECK;
+    }
     return store(t) ? EXIT_FINE : EXIT_BAD_INPUT;
 }
 
@@ -358,6 +406,7 @@ int tune_model(Arena *arena, const TunePlan *plan, TuneResult *result)
               .plan = plan,
               .result = result,
               .start = clock_now(),
+              .base = tuner_default,
               .compiler = assay_new(),
               .work = make_temp_folder(arena)};
     build_plan_init(&t.limits, true);
@@ -373,12 +422,12 @@ int tune_model(Arena *arena, const TunePlan *plan, TuneResult *result)
 void tune_print(FILE *file, const TunePlan *plan, const TuneResult *r)
 {
     fprintf(file,
-            "%s: %d kernels matter, %d were known, %d of %d others got "
-            "faster; %d builds, %.0f s",
-            plan->model, r->kernels, r->known, r->improved,
-            r->kernels - r->known, r->builds, r->seconds);
-    if (r->improved)
-        fprintf(file, "; usual/tuned %.3f [%.3f, %.3f]", r->total.value,
+            "%s: %d of %d algorithms changed; of %d kernels %d were known, "
+            "%d of the others got faster; %d builds, %.0f s",
+            plan->model, r->other_ways, r->ways, r->kernels, r->known,
+            r->improved, r->builds, r->seconds);
+    if (r->total.value > 0)
+        fprintf(file, "; default/tuned %.3f [%.3f, %.3f]", r->total.value,
                 r->total.low, r->total.high);
     fprintf(file, "; %s\n", plan->log);
 }

@@ -28,11 +28,13 @@ typedef struct TunePlan {
 } TunePlan;
 
 typedef struct TuneResult {
-    int kernels;  /* that matter */
-    int known;    /* of these, in the log before */
-    int improved; /* of the rest */
-    int builds;   /* with other schedules, measured */
-    Ratio total;  /* of whole runs, usual over tuned; NaN: nothing new */
+    int ways;       /* kinds of nodes with several algorithms */
+    int other_ways; /* of these, faster by another than the usual one */
+    int kernels;    /* that matter */
+    int known;      /* of these, in the log before */
+    int improved;   /* of the rest */
+    int builds;     /* with other schedules, measured */
+    Ratio total;    /* of whole runs, default over tuned; NaN: nothing new */
     double seconds;
 } TuneResult;
 

@@ -62,47 +62,63 @@ static bool build_in(Tune *t, const char *choices, const char *folder)
     return ok;
 }
 
-/* What this build has instead of the usual: lines of a log. */
-static const char *write_choices(Tune *t)
+const char tuner_default[] = "default", tuner_usual[] = "usual",
+           tuner_trial[] = "trial";
+
+static const char *folder_path(const Tune *t, const char *folder)
 {
-    const char *path = arena_printf(t->arena, "%s/trial.log", t->work);
-    Str text = {0}, error = {0};
-    for (int i = 0; t->known && i < t->known->rows.count; i++)
-        choice_row_print(&text, &t->known->rows.data[i]);
+    return arena_printf(t->arena, "%s/%s", t->work, folder);
+}
+
+static void print_ways(Str *text, const Tune *t, bool with_trials)
+{
+    for (int i = 0; i < t->ways.count; i++) {
+        const Way *w = &t->ways.data[i];
+        ChoiceRow row = w->row;
+        row.algorithm = with_trials && w->trial ? w->trial : w->best;
+        if (row.algorithm)
+            choice_row_print(text, &row);
+    }
+}
+
+static void print_kernels(Str *text, const Tune *t)
+{
     for (int i = 0; i < t->kernels.count; i++) {
         const Tuned *k = &t->kernels.data[i];
         ChoiceRow row = k->about->row;
         row.choice = k->is_trying ? k->trial : k->best;
-        if (k->is_trying || k->has_best || t->known)
-            choice_row_print(&text, &row);
+        choice_row_print(text, &row);
     }
+}
+
+const char *tuner_choices(Tune *t, const char *folder)
+{
+    const char *path = arena_printf(t->arena, "%s/%s.log", t->work, folder);
+    bool is_trial = folder == tuner_trial;
+    Str text = {0}, error = {0};
+    for (int i = 0; t->known && i < t->known->rows.count; i++)
+        if (t->known->rows.data[i].algorithm || is_trial)
+            choice_row_print(&text, &t->known->rows.data[i]);
+    print_ways(&text, t, is_trial);
+    if (is_trial)
+        print_kernels(&text, t);
     bool ok = write_file(path, str_text(&text), text.length, &error);
     if (!ok)
-        bad_input("%s", str_text(&error));
+        t->why = arena_strdup(t->arena, str_text(&error));
     str_free(&text);
     str_free(&error);
     return ok ? path : NULL;
 }
 
-static const char *trial_folder(const Tune *t)
+bool tuner_build(Tune *t, const char *folder)
 {
-    return arena_printf(t->arena, "%s/trial", t->work);
-}
-
-static const char *usual_folder(const Tune *t)
-{
-    return arena_printf(t->arena, "%s/usual", t->work);
-}
-
-bool tuner_build_usual(Tune *t)
-{
-    return build_in(t, NULL, usual_folder(t));
-}
-
-bool tuner_build_trial(Tune *t)
-{
-    const char *choices = write_choices(t);
-    return choices && build_in(t, choices, trial_folder(t));
+    const char *choices = NULL;
+    if (folder != tuner_default) {
+        choices = tuner_choices(t, folder);
+        if (!choices)
+            return false;
+    }
+    return build_in(t, choices, folder_path(t, folder));
 }
 
 /* ---- measuring -------------------------------------------------------- */
@@ -169,10 +185,11 @@ static bool take_side(const json_t *side, int steps, double *seconds,
     return true;
 }
 
-bool tuner_measure(Tune *t, bool with_trial, int processes, Measured *m)
+bool tuner_measure(Tune *t, const char *a, const char *b, int processes,
+                   Measured *m)
 {
-    const char *usual = usual_folder(t);
-    const char *other = with_trial ? trial_folder(t) : NULL;
+    const char *usual = folder_path(t, a);
+    const char *other = b ? folder_path(t, b) : NULL;
     bool ok = true;
     m->steps = t->program->steps.count;
     m->runs = t->runs * processes;
@@ -209,36 +226,36 @@ bool tuner_measure(Tune *t, bool with_trial, int processes, Measured *m)
     return ok;
 }
 
-/* The rows of a kernel's steps; of all with schedule -1. */
-static int rows_of(const Tune *t, const Measured *m, const double *seconds,
-                   int schedule, const double **rows)
+/* The rows of some steps. */
+static int rows_of(const Measured *m, const double *seconds, const bool *is_of,
+                   const double **rows)
 {
     int count = 0;
     for (int s = 0; s < m->steps; s++)
-        if (schedule < 0 || t->program->steps.data[s].schedule == schedule)
+        if (!is_of || is_of[s])
             rows[count++] = seconds + (size_t)s * (size_t)m->runs;
     return count;
 }
 
 double tuner_seconds(const Tune *t, const Measured *m, const double *seconds,
-                     int schedule)
+                     const bool *is_of)
 {
     const double **rows = ARENA_ARRAY(t->arena, const double *, m->steps + 1);
     double *scratch = ARENA_ARRAY(t->arena, double, m->runs + 1);
-    int count = rows_of(t, m, seconds, schedule, rows);
+    int count = rows_of(m, seconds, is_of, rows);
     return quintile_sum(rows, count, m->runs, NULL, scratch);
 }
 
-Ratio tuner_ratio(const Tune *t, const Measured *m, int schedule)
+Ratio tuner_ratio(const Tune *t, const Measured *m, const bool *is_of)
 {
     const double **a = ARENA_ARRAY(t->arena, const double *, m->steps + 1);
     const double **b = ARENA_ARRAY(t->arena, const double *, m->steps + 1);
-    int count = rows_of(t, m, m->usual, schedule, a);
-    rows_of(t, m, m->other, schedule, b);
+    int count = rows_of(m, m->usual, is_of, a);
+    rows_of(m, m->other, is_of, b);
     return tune_ratio(t->arena, a, b, count, m->runs);
 }
 
-bool tuner_check(Tune *t)
+bool tuner_check(Tune *t, const char *folder)
 {
     Vec(const char *) argv = {0};
     const CompileOptions *o = t->plan->compile;
@@ -251,7 +268,7 @@ bool tuner_check(Tune *t)
     vec_push(t->arena, &argv, "--format");
     vec_push(t->arena, &argv, "json");
     vec_push(t->arena, &argv, "--artifact");
-    vec_push(t->arena, &argv, trial_folder(t));
+    vec_push(t->arena, &argv, folder_path(t, folder));
     vec_push(t->arena, &argv, NULL);
     Str failure = {0};
     ChildEnd end;

@@ -4,11 +4,13 @@
 
 #include "harness/builds.h"
 #include "harness/tune.h"
+#include "passes/algorithm.h"
 #include "program/program.h"
 
 /* A kernel that matters. */
 typedef struct Tuned {
     int schedule; /* in Program.schedules */
+    bool *is_of;  /* by step: calls it */
     const ProgramSchedule *about;
     double seconds; /* of one run */
     Vec(Choice) moves;
@@ -22,16 +24,29 @@ typedef struct Tuned {
     double usual_seconds, best_seconds;
 } Tuned;
 
+/* Nodes alike that can be computed in several ways. */
+typedef struct Way {
+    const AlgorithmNode *about; /* the first of them */
+    ChoiceRow row;
+    bool *is_of;              /* by step: computes one of them */
+    const char *trial, *best; /* names; NULL: none, and the usual */
+    double best_ratio;
+    Ratio ratio; /* usual over `best` */
+    double usual_seconds, best_seconds;
+} Way;
+
 typedef struct Tune {
     Arena *arena;
     const TunePlan *plan;
     TuneResult *result;
     AssayCompiler *compiler;
-    const Program *program; /* the usual one */
+    const Program *program; /* of that build */
     const ChoiceLog *known; /* the log before; may be NULL */
     const char *work;       /* folder */
+    const char *base;       /* the build to compare with: one of those below */
     BuildPlan limits;
     Vec(Tuned) kernels;
+    Vec(Way) ways;
     double start, round_seconds;
     int runs, threads;
     const char *why; /* the last build or measurement failed */
@@ -48,24 +63,37 @@ void tuner_say(const Tune *t, const char *text);
 /* Clears it, before something else is printed. */
 void tuner_say_end(const Tune *t);
 
-/* Builds the usual schedules, into the folder "usual". Where these and those
- * below are false, t->why says it. */
-bool tuner_build_usual(Tune *t);
-/* Into "trial": by the log as it was, with the best of each kernel, or with
- * its trial where is_trying. */
-bool tuner_build_trial(Tune *t);
-/* Runs the usual build and the trial (or the usual one alone) in turns, in
- * `processes` processes. */
-bool tuner_measure(Tune *t, bool with_trial, int processes, Measured *m);
-/* The trial's outputs agree with the reference. */
-bool tuner_check(Tune *t);
+/* Folders of builds. */
+extern const char tuner_default[]; /* nothing chosen */
+extern const char tuner_usual[];   /* the best algorithms, usual schedules */
+extern const char tuner_trial[];   /* what is tried */
 
-/* Seconds of a kernel's steps in one run, of `seconds` in `m`; of all steps
- * with schedule -1. */
+/* The log that such a build follows: of algorithms those of the log before,
+ * and the best so far. For the trial also what is being tried, and schedules:
+ * those of the log before, and the best so far, or a kernel's trial where
+ * is_trying. NULL where it cannot be written. Where this and those below fail,
+ * t->why says it. */
+const char *tuner_choices(Tune *t, const char *folder);
+/* Builds into a folder by that log. */
+bool tuner_build(Tune *t, const char *folder);
+/* Runs build `a` and build `b` (or NULL: a alone) in turns, in `processes`
+ * processes. */
+bool tuner_measure(Tune *t, const char *a, const char *b, int processes,
+                   Measured *m);
+/* A build's outputs agree with the reference. */
+bool tuner_check(Tune *t, const char *folder);
+
+/* Seconds of some steps in one run, of `seconds` in `m`; is_of NULL: of all.
+ */
 double tuner_seconds(const Tune *t, const Measured *m, const double *seconds,
-                     int schedule);
-/* The usual ones' time over the trial's. */
-Ratio tuner_ratio(const Tune *t, const Measured *m, int schedule);
+                     const bool *is_of);
+/* The first build's time over the second one's. */
+Ratio tuner_ratio(const Tune *t, const Measured *m, const bool *is_of);
+
+/* Finds the best algorithms from what was measured of the default build. When
+ * there are better ones, or the log had some, they become t->base and
+ * t->program; false when that fails. */
+bool tuner_choose_ways(Tune *t, const Measured *m);
 
 /* Fills the list of what to try for a kernel. */
 void tuner_add_moves(Tune *t, Tuned *k);

@@ -218,6 +218,8 @@ TensorType type_of_array(const Array *array);
 /* Text form. Constants above 16 elements print as a hash of their content
  * unless `values` is set, which the parser needs to read them back. */
 void graph_print(Str *out, const Graph *g, bool values);
+/* " {group 1, pads [1, 1, 1, 1]}"; nothing without attributes. */
+void attrs_print(Str *out, const Attrs *attrs);
 Graph *graph_parse(Arena *arena, Diag *diag, const OpTable *ops,
                    const char *text);
 /* Invariants of the structure: lists agree, order is topological, types

@@ -164,6 +164,18 @@ static void print_constant(Str *out, const Tensor *tensor, bool values)
     str_add(out, "\n");
 }
 
+void attrs_print(Str *out, const Attrs *attrs)
+{
+    if (attrs->list.count)
+        str_add(out, " {");
+    for (int i = 0; i < attrs->list.count; i++) {
+        str_add(out, i ? ", " : "");
+        print_attr(out, &attrs->list.data[i]);
+    }
+    if (attrs->list.count)
+        str_add(out, "}");
+}
+
 static void print_node(Str *out, const Node *node)
 {
     str_add(out, "  ");
@@ -188,14 +200,7 @@ static void print_node(Str *out, const Node *node)
             str_add(out, "_");
     }
     str_add(out, ")");
-    if (node->attrs.list.count)
-        str_add(out, " {");
-    for (int i = 0; i < node->attrs.list.count; i++) {
-        str_add(out, i ? ", " : "");
-        print_attr(out, &node->attrs.list.data[i]);
-    }
-    if (node->attrs.list.count)
-        str_add(out, "}");
+    attrs_print(out, &node->attrs);
     print_sources(out, node->sources.data, node->sources.count, node->name);
     if (node->no_fuse)
         str_add(out, " no_fuse");

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "passes/util.h"
 
 /* Cycles: products near the peak, what transforms read and write besides, and
@@ -104,6 +105,99 @@ static void fold_new(PassContext *c, int first_id)
     graph_sweep(g);
 }
 
+static const char *shape_text(Arena *arena, const TensorType *type)
+{
+    const char *text = "";
+
+    for (int i = 0; i < type->rank; i++)
+        text = arena_printf(arena, "%s%s%lld", text, i ? "x" : "",
+                            (long long)type->dims[i].value);
+    return text;
+}
+
+static uint64_t key_of(const Node *node)
+{
+    Str text = {0};
+
+    str_addf(&text, "%s", op_name(node->op));
+    attrs_print(&text, &node->attrs);
+    for (int i = 0; i < node->inputs.count; i++) {
+        const Tensor *t = node->inputs.data[i];
+        str_add(&text, t ? "\n" : "\n_");
+        if (t)
+            type_print(&text, &t->type);
+    }
+    uint64_t key = hash_text(str_text(&text));
+    str_free(&text);
+    return key;
+}
+
+static AlgorithmNode describe(const PassContext *c, const Node *node)
+{
+    Arena *arena = c->graph->arena;
+    const Tensor *y = node->outputs.data[0];
+    AlgorithmNode row = {.key = key_of(node),
+                         .type = dtype_name(y->type.dtype),
+                         .in = shape_text(arena, &node->inputs.data[0]->type),
+                         .source_count = node->sources.count};
+    int lanes = c->target ? target_lanes(c->target, 4) : 1;
+    OpWork work;
+    char *op = arena_strdup(arena, op_name(node->op));
+
+    for (char *at = op; *at; at++)
+        *at = *at >= 'A' && *at <= 'Z' ? (char)(*at - 'A' + 'a') : *at;
+    row.kernel = arena_printf(arena, "%s_%s", op, shape_text(arena, &y->type));
+    /* The node itself goes when it is rewritten. */
+    row.sources = arena_copy(arena, node->sources.data,
+                             (size_t)node->sources.count * sizeof(char *));
+    for (const OpAlgorithm *a = node->op->algorithms; a->name; a++)
+        if (row.name_count < MAX_ALGORITHMS && a->work(node, lanes, &work))
+            row.names[row.name_count++] = a->name;
+    return row;
+}
+
+/* The log's name for the node, where the options leave it open. A name that
+ * is none of the node's is a fault of that line. */
+static const char *named(PassContext *c, const AlgorithmNode *row)
+{
+    const char *where, *name;
+
+    if (c->algorithm && strcmp(c->algorithm, "auto"))
+        return c->algorithm;
+    name = c->choices->find(c->choices->user, row->key, &where);
+    const char *list = "";
+    for (int i = 0; name && i < row->name_count; i++) {
+        if (!strcmp(row->names[i], name))
+            return name;
+        list = arena_printf(c->graph->arena, "%s %s", list, row->names[i]);
+    }
+    if (name)
+        diag_error(c->graph->diag,
+                   "%s: %s has no algorithm \"%s\", there are:%s; correct or "
+                   "remove the line, or tune again",
+                   where, row->kernel, name, list);
+    return c->algorithm;
+}
+
+/* What the node is computed by; NULL: there is nothing to choose. */
+static const OpAlgorithm *choose(PassContext *c, const Node *node)
+{
+    const char *wanted = c->algorithm;
+    AlgorithmNode row = {0};
+
+    if (!node->op->algorithms)
+        return NULL;
+    if (c->choices) {
+        row = describe(c, node);
+        wanted = row.name_count > 1 ? named(c, &row) : wanted;
+    }
+    const OpAlgorithm *a = algorithm_choose(c->target, node, wanted);
+    row.taken = a->name;
+    if (row.name_count > 1)
+        vec_push(c->graph->arena, &c->choices->nodes, row);
+    return a;
+}
+
 void pass_algorithm(PassContext *c)
 {
     Graph *g = c->graph;
@@ -114,8 +208,7 @@ void pass_algorithm(PassContext *c)
     for (int i = 0; i < nodes && c->evaluate; i++)
         vec_push(scratch, &all, g->nodes.data[i]);
     for (int i = 0; i < all.count; i++) {
-        const OpAlgorithm *a =
-            algorithm_choose(c->target, all.data[i], c->algorithm);
+        const OpAlgorithm *a = choose(c, all.data[i]);
         if (!a || !a->rewrite)
             continue;
         log_debug("%s: %s", all.data[i]->name, a->name);

@@ -15,6 +15,8 @@ typedef struct PassContext {
     bool (*evaluate)(Arena *arena, const Graph *g, const Node *node,
                      const Array **outputs);
     const char *algorithm; /* from the options */
+    /* For pass algorithm, see algorithm.h; or NULL. */
+    struct AlgorithmChoices *choices;
 } PassContext;
 
 typedef struct Pass {

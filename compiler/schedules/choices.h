@@ -34,7 +34,8 @@ typedef struct ChoiceScope {
 ChoiceScope choice_scope(Arena *arena, const Target *target,
                          const char *backend);
 
-typedef struct ChoiceRow {
+typedef struct ChoiceRow ChoiceRow;
+struct ChoiceRow {
     const char *kernel, *type, *in, *layout; /* to be read by people */
     ChoiceScope scope;
     uint64_t def;
@@ -47,7 +48,7 @@ typedef struct ChoiceRow {
     double ms, usual_ms, ratio, low, high;
     int threads;
     int line; /* of the file */
-} ChoiceRow;
+};
 
 typedef struct ChoiceLog {
     const char *file;

@@ -164,12 +164,14 @@ static Pieces divide(int64_t extent, int64_t most)
     return (Pieces){extent % count, size, count - extent % count};
 }
 
-/* The whole output, for a tile of at most `t`. */
+/* The whole output, for a tile of at most `t`; `stretch` cycles for each
+ * pixel of a tile without all channels. */
 static double output_cost(const Look *look, double depth, int64_t rows,
-                          int64_t pixels, int64_t vectors, Tile t)
+                          int64_t pixels, int64_t vectors, Tile t,
+                          double stretch)
 {
     Pieces r = divide(rows, t.rows), p = divide(pixels, t.pixels);
-    double cost = 0, stretch = stretch_cost(look);
+    double cost = 0;
     bool is_whole = t.vectors >= vectors;
     for (int64_t at = 0; at < vectors; at += t.vectors) {
         int64_t n = vectors - at < t.vectors ? vectors - at : t.vectors;
@@ -192,7 +194,7 @@ double look_product_cost(const Look *look, double depth, int64_t pixels,
                          int64_t tile_vectors)
 {
     return output_cost(look, depth, 1, pixels, vectors,
-                       (Tile){1, tile_pixels, tile_vectors});
+                       (Tile){1, tile_pixels, tile_vectors}, 0);
 }
 
 enum { MOST_PROPOSED = 8, MOST_PIXELS = 32, MOST_ROWS = 4, MOST_VECTORS = 8 };
@@ -246,6 +248,7 @@ static void rank_tile(Search *s, Tile tile, double cost)
 
 static void search_tiles(const Look *look, double depth, Search *s)
 {
+    const double stretch = stretch_cost(look);
     int64_t registers = look->target->tile_registers;
     const int64_t most_joined = 16;
     for (int64_t v = 1; v <= MOST_VECTORS && v <= s->vectors; v++)
@@ -263,7 +266,7 @@ static void search_tiles(const Look *look, double depth, Search *s)
                     look_allows(look, "pixels", t))
                     rank_tile(s, tile,
                               output_cost(look, depth, s->rows, s->pixels,
-                                          s->vectors, tile));
+                                          s->vectors, tile, stretch));
             }
 }
 
@@ -367,8 +370,9 @@ static double data_bytes(const Contraction *c)
 /* Whether panels of weights are the outer loop. Weights that do not stay in
  * the second level cache, or are more than the data, are read once, with the
  * panels outside: a model's weights come from far away, and the next panel
- * can be fetched meanwhile. Small ones go inside, so that the data is read
- * once. Few tiles leave the threads only the panels to share. */
+ * can be fetched meanwhile. Others go inside, so that the data is read once
+ * and the weights come from that cache, which keeps up with a tile. Few tiles
+ * leave the threads only the panels to share. */
 static void choose_order(Look *look, Contraction *c, int64_t panel,
                          double depth)
 {
@@ -384,7 +388,8 @@ static void choose_order(Look *look, Contraction *c, int64_t panel,
             tiles *= (double)((extent + tile - 1) / tile);
     }
     double weights = depth * channels * 4;
-    bool heavy = (weights > 512 * 1024 || weights > data_bytes(c)) &&
+    double stays = fmax((double)look->target->l2_bytes / 2, 512 * 1024);
+    bool heavy = (weights > stays || weights > data_bytes(c)) &&
                  channels > 3 * (double)panel;
     c->panels_outside =
         look_knob(look, "panels_outside", heavy || tiles < 4, either, 2);

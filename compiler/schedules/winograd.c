@@ -274,6 +274,30 @@ static int64_t block_columns(const Look *look, const Tiles *t, const Costs *c,
     return (t->grid_columns + pieces - 1) / pieces;
 }
 
+/* A tile of `pixels` by `vectors` in blocks of `rows` rows of tiles. */
+static bool tile_fits(const Look *look, const Tiles *t, const Costs *c,
+                      int64_t rows, int64_t pixels, int64_t vectors)
+{
+    double l2 = (double)look->target->l2_bytes;
+    int64_t tiles = rows ? rows * block_columns(look, t, c, rows) : c->tiles;
+    /* Panels of one size, which threads can share. */
+    if (pixels > tiles || vectors > c->vectors ||
+        pixels * vectors + vectors > look->target->tile_registers ||
+        (!rows && c->vectors % vectors))
+        return false;
+    /* Of two pieces that differ, each is straight code in one loop over the
+     * points, for which registers do not suffice. */
+    if (tiles % 2 && (tiles + pixels - 1) / pixels == 2)
+        return false;
+    double points = (double)tiles * c->points_bytes;
+    double products = (double)(tiles * vectors) * c->products_bytes;
+    /* What a thread has on its stack. */
+    double local = products * (double)copies(c->vectors, vectors);
+    if (rows)
+        local = (local + points) * (double)row_copies(t, rows);
+    return local <= most_scratch * l2 || (tiles == 1 && vectors == 1);
+}
+
 /* Cycles of all products with the tile that is best for blocks of `rows` rows
  * of tiles (0: panels outside), *pixels tiles by *vectors vectors; INFINITY
  * where a block does not fit. */
@@ -286,24 +310,13 @@ static double block_cost(const Look *look, const Tiles *t, const Costs *c,
     double blocks = (double)c->tiles / (double)tiles;
     for (int64_t v = 1; v <= MOST_VECTORS && v <= c->vectors; v++)
         for (int64_t p = 1; p <= MOST_PIXELS && p <= tiles; p++) {
-            /* Panels of one size, which threads can share. */
-            if (p * v + v > look->target->tile_registers ||
-                (!rows && c->vectors % v) || !look_allows(look, "pixels", p) ||
+            if (!tile_fits(look, t, c, rows, p, v) ||
+                !look_allows(look, "pixels", p) ||
                 !look_allows(look, "vectors", v))
-                continue;
-            /* Of two pieces that differ, each is straight code in one loop
-             * over the points, for which registers do not suffice. */
-            if (tiles % 2 && (tiles + p - 1) / p == 2)
                 continue;
             int64_t panels = (c->vectors + v - 1) / v;
             double points = (double)tiles * c->points_bytes;
             double products = (double)(tiles * v) * c->products_bytes;
-            /* What a thread has on its stack. */
-            double local = products * (double)copies(c->vectors, v);
-            if (rows)
-                local = (local + points) * (double)row_copies(t, rows);
-            if (local > most_scratch * l2 && (tiles > 1 || v > 1))
-                continue;
             double stream = c->weight_bytes;
             if (rows)
                 stream = stream > l2 / 2 ? stream * blocks : 0;
@@ -327,6 +340,28 @@ static double block_cost(const Look *look, const Tiles *t, const Costs *c,
     return best;
 }
 
+/* Asks for one side of the tile: what some tile has. */
+static int64_t ask_side(Look *look, const Tiles *t, const Costs *c,
+                        bool is_pixels, int64_t usual)
+{
+    int64_t values[MOST_PIXELS + MOST_VECTORS];
+    int64_t most = is_pixels ? MOST_PIXELS : MOST_VECTORS;
+    int64_t most_other = is_pixels ? MOST_VECTORS : MOST_PIXELS;
+    int count = 0;
+    for (int64_t i = 1; i <= most; i++) {
+        bool fits = false;
+        for (int64_t k = 1; k <= most_other && !fits; k++)
+            for (int64_t r = 0; r <= t->grid_rows && !fits; r++)
+                fits = (!r || t->grid_rows % r == 0) &&
+                       tile_fits(look, t, c, r, is_pixels ? i : k,
+                                 is_pixels ? k : i);
+        if (fits)
+            values[count++] = i;
+    }
+    return look_knob(look, is_pixels ? "pixels" : "vectors", usual, values,
+                     count);
+}
+
 /* Blocks of one size are shared best, and each block reads all weights. */
 static bool choose_block(Look *look, Tiles *t)
 {
@@ -348,13 +383,14 @@ static bool choose_block(Look *look, Tiles *t)
         }
     }
     t->block = look_knob(look, "block", usual, rows, count);
-    if (block_cost(look, t, &c, t->block, &pixels, &vectors) == INFINITY)
+    pixels = vectors = 1;
+    double cost = block_cost(look, t, &c, t->block, &pixels, &vectors);
+    t->tile = ask_side(look, t, &c, true, pixels);
+    t->panel = ask_side(look, t, &c, false, vectors) * look->lanes;
+    if (cost == INFINITY)
         return look_refuse(look, "no such tile fits the registers");
     t->across =
         t->block ? block_columns(look, t, &c, t->block) : t->grid_columns;
-    t->tile = look_knob_range(look, "pixels", pixels, 1, MOST_PIXELS);
-    t->panel = look_knob_range(look, "vectors", vectors, 1, MOST_VECTORS) *
-               look->lanes;
     for (int i = 0; i < count; i++) {
         Choice choice = {0};
         if (block_cost(look, t, &c, rows[i], &pixels, &vectors) == INFINITY)
