@@ -176,7 +176,8 @@ static void print_table(const Profile *p, const ModelResult *r)
     printf(
         "\ngroup: as in `assay inspect --groups`. bound: compute, or the "
         "level that most of\nthe time for its bytes goes to at best; of it: "
-        "the time at that bound over the\nmeasured one.\n");
+        "the time at that bound over the\nmeasured one. Convolutions by "
+        "Winograd's tiles count as computed plainly.\n");
     print_peak(p->plan.peak);
 }
 

@@ -327,6 +327,16 @@ static bool all_are(const Node *node, const char *name, int64_t value)
     return true;
 }
 
+/* As of quantized layers, whose sums are exact and stay so: tiles would
+ * divide. */
+static bool are_whole(const Array *w)
+{
+    for (int64_t i = 0; i < array_count(w); i++)
+        if (array_get(w, i) != floor(array_get(w, i)))
+            return false;
+    return true;
+}
+
 /* 3x3, all strides 1, of constant weights; extents are numbers. */
 static bool is_filter(const Node *node)
 {
@@ -336,7 +346,7 @@ static bool is_filter(const Node *node)
            w->type.dims[2].value == 3 && w->type.dims[3].value == 3 &&
            all_are(node, "strides", 1) && all_are(node, "dilations", 1) &&
            type_most(&node->outputs.data[0]->type) > 0 &&
-           w->type.dims[1].value > 0;
+           w->type.dims[1].value > 0 && !are_whole(w->value);
 }
 
 bool conv_direct_work(const Node *node, int lanes, OpWork *work)

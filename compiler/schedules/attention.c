@@ -11,6 +11,7 @@ typedef struct Attention {
     StageState *out, *scores, *result;
     int row, column; /* the last two axes of every stage */
     int64_t block;   /* query rows at once */
+    bool few_heads;  /* too few for threads to share */
 } Attention;
 
 static bool is_product(const StageState *st)
@@ -109,7 +110,7 @@ static bool tile_product(Look *look, StageState *st, const char *user,
 }
 
 /* A copy of the keys with lanes along the sequence, when they do not lie
- * so; once for each head. */
+ * so; once for each head, or for all heads first. */
 static bool cache_keys(Look *look, const Attention *t, StageState *product,
                        const char *head)
 {
@@ -121,9 +122,10 @@ static bool cache_keys(Look *look, const Attention *t, StageState *product,
     double bytes = 4.0 * (double)stage->axis[t->column].extent *
                    (double)stage->reduce[0].extent;
     if (d < 0 || l->dim[l->count - 1].axis == d || bytes > most_bytes ||
-        !head || keys->outside)
+        (!head && !t->few_heads) || keys->outside)
         return true;
-    return look_cache_operand(look, stage, keys, d, head);
+    return look_cache_operand(look, stage, keys, d,
+                              t->few_heads ? NULL : head);
 }
 
 /* The scores of a block: a local stage with its register tile inside. */
@@ -180,6 +182,23 @@ static bool normalize_result(Look *look, Attention *t)
     return true;
 }
 
+/* Heads in parallel keep the copy of their keys near; with few of them a
+ * thread would have one more than another, and blocks of rows are what threads
+ * share. */
+static bool has_few_heads(const Attention *t)
+{
+    const int64_t enough = 8;
+    const StageState *out = t->out;
+    int64_t heads = 1;
+    for (int i = 0; i < t->row; i++) {
+        if (axis_is_limited(out->roots.data[i]))
+            return false;
+        heads *= out->stage->axis[i].extent;
+    }
+    return heads < enough && !axis_is_limited(out->roots.data[t->row]) &&
+           out->stage->axis[t->row].extent >= enough * t->block;
+}
+
 bool template_attention(Look *look, bool *fits)
 {
     Attention t = {0};
@@ -197,26 +216,36 @@ bool template_attention(Look *look, bool *fits)
     const char *column = out->axis[t.column].var->name;
     if (!schedule_split_even(s, out->name, row, t.block))
         return false;
-    /* Heads outside, in parallel; then blocks of rows. */
+    t.few_heads = has_few_heads(&t);
+    /* Heads outside, in parallel, then blocks of rows; or the reverse. */
+    const char *block = arena_printf(s->arena, "%s.o", row);
     const char *names[MAX_RANK + 2];
     int n = 0, heads = 0;
+    if (t.few_heads)
+        names[n++] = block;
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < t.row; i++)
             if ((out->axis[i].extent > 1) == (pass == 0)) {
                 heads += pass == 0;
                 names[n++] = out->axis[i].var->name;
             }
-    const char *attach = arena_printf(s->arena, "%s.o", row);
-    names[n++] = attach;
+    if (!t.few_heads)
+        names[n++] = block;
+    const char *attach = names[n - 1];
     names[n++] = arena_printf(s->arena, "%s.i", row);
     names[n++] = column;
     if (!schedule_reorder(s, out->name, look_order(look, names, n)))
         return false;
-    const char *head = heads ? names[0] : NULL;
+    const char *const *head_names = &names[t.few_heads];
+    const char *head = heads ? head_names[0] : NULL;
     for (int i = 1; i < heads; i++) {
-        if (!schedule_fuse(s, out->name, head, names[i]))
+        const char *joined =
+            arena_printf(s->arena, "%s*%s", head, head_names[i]);
+        if (!schedule_fuse(s, out->name, head, head_names[i]))
             return false;
-        head = arena_printf(s->arena, "%s*%s", head, names[i]);
+        if (attach == head_names[i])
+            attach = joined;
+        head = joined;
     }
     if (look->work >= PARALLEL_WORK && t.out->leaves.data[0]->extent > 1 &&
         !schedule_parallel(s, out->name, t.out->leaves.data[0]->name))

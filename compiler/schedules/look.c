@@ -215,7 +215,16 @@ bool look_cache_operand(Look *look, const Stage *stage, const Expr *read,
         if (i != lane_dim)
             order[n++] = copy->roots.data[i]->name;
     order[n++] = copy->roots.data[lane_dim]->name;
-    return schedule_reorder(s, name, look_order(look, order, n)) &&
-           schedule_vectorize(s, name, order[n - 1]) &&
-           schedule_compute_at(s, name, look->out->stage->name, at);
+    if (!schedule_reorder(s, name, look_order(look, order, n)) ||
+        !schedule_vectorize(s, name, order[n - 1]))
+        return false;
+    if (at)
+        return schedule_compute_at(s, name, look->out->stage->name, at);
+    /* The loops around the lanes are one, for threads to share. */
+    while (copy->leaves.count > 2)
+        if (!schedule_fuse(s, name, copy->leaves.data[0]->name,
+                           copy->leaves.data[1]->name))
+            return false;
+    return copy->leaves.count < 2 || look->work < PARALLEL_WORK ||
+           schedule_parallel(s, name, copy->leaves.data[0]->name);
 }

@@ -81,8 +81,8 @@ StageState *look_split_accumulator(Look *look, StageState *acc);
  * Axes are indices, -1 for none; `vector` is the contiguous one. */
 bool look_store_tile(Look *look, const StageState *copy, int row, int pixel,
                      int vector, const char *attach);
-/* A copy of an operand of `stage` inside the loop `at` of the output, with
- * lanes along its dimension `lane_dim`. */
+/* A copy of an operand of `stage` inside the loop `at` of the output, or of
+ * all of it before that (NULL), with lanes along its dimension `lane_dim`. */
 bool look_cache_operand(Look *look, const Stage *stage, const Expr *read,
                         int lane_dim, const char *at);
 /* Computes a kept stage inside the loop `attach` of the output stage,

@@ -28,24 +28,26 @@ static bool runs_along(const StageState *st, int axis, const Expr *x)
     return true;
 }
 
-/* Constant operands that follow the lanes get them innermost. */
+/* Constant operands that follow the lanes get a panel of them innermost: what
+ * a tile reads is in one piece then, and not in lines at a distance that may
+ * share few sets of the first level cache. */
 static bool pack_constants(Look *look, const StageState *st, int axis,
-                           const Expr *x)
+                           int64_t panel, const Expr *x)
 {
     const Var *var = st->stage->axis[axis].var;
     for (int i = 0; i < x->count; i++)
-        if (!pack_constants(look, st, axis, x->arg[i]))
+        if (!pack_constants(look, st, axis, panel, x->arg[i]))
             return false;
     if (x->kind != EX_READ || !x->buffer->is_constant)
         return true;
     for (int d = 0; d < x->count; d++) {
         if (x->arg[d]->kind != EX_VAR || x->arg[d]->var != var)
             continue;
-        Layout l = {0};
+        Layout l = {.count = 1, .dim = {{d, 0}}};
         for (int i = 0; i < x->count; i++)
             if (i != d)
                 l.dim[l.count++] = (LayoutDim){i, 0};
-        l.dim[l.count++] = (LayoutDim){d, 0};
+        l.dim[l.count++] = (LayoutDim){d, panel};
         return schedule_pack(look->s, x->buffer->name, l);
     }
     return true;
@@ -62,10 +64,32 @@ static int64_t window_size(const Stage *stage)
 /* Taps that are unrolled, so that weights can stay in registers. */
 static const int64_t most_unrolled = 9;
 
-/* Vectors and pixels of a tile: accumulators and, for a product, the
- * window's weights fit the registers, with two left for data. */
+/* The data of the next row of the result is that of the next row. */
+static bool moves_by_one(const Stage *stage, int row, const Expr *x)
+{
+    const Var *var = stage->axis[row].var;
+    if (x->kind == EX_READ) {
+        for (int i = 0; i < x->count && !x->buffer->is_constant; i++) {
+            const Expr *at = x->arg[i];
+            if (!expr_uses_var(at, var))
+                continue;
+            while (at->kind == EX_ADD)
+                at = expr_uses_var(at->arg[0], var) ? at->arg[0] : at->arg[1];
+            return at->kind == EX_VAR;
+        }
+        return false;
+    }
+    for (int i = 0; i < x->count; i++)
+        if (moves_by_one(stage, row, x->arg[i]))
+            return true;
+    return false;
+}
+
+/* Vectors and pixels of a tile of one row: accumulators and, for a product,
+ * the window's weights fit the registers, with two left for data. */
 static int64_t choose_window_tile(Look *look, const Stage *stage,
-                                  int64_t channels, int64_t *tile)
+                                  int64_t channels, int64_t rows,
+                                  int64_t *tile)
 {
     const int64_t most_vectors = 2, most_pixels = 8;
     static const int64_t pixels[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14};
@@ -77,18 +101,42 @@ static int64_t choose_window_tile(Look *look, const Stage *stage,
     int64_t nv = vectors < most_vectors ? vectors : most_vectors;
     while (nv > 1 && nv * (weights + most_pixels) > registers)
         nv--;
+    if (rows > 1)
+        nv = 1;
     nv = look_knob_range(look, "vectors", nv, 1, vectors < 4 ? vectors : 4);
     *tile = registers / nv - weights;
+    /* Beside the sums of two rows, the data of two rows. */
+    if (rows > 1)
+        *tile = (registers / nv - 4) / 4;
     if (*tile > most_pixels)
         *tile = most_pixels;
     if (*tile < 1)
         *tile = 1;
     /* Weights that find no register are read again. */
     int count = 0;
-    while (count < 11 && nv * pixels[count] <= registers)
+    while (count < 11 && rows * nv * pixels[count] <= registers)
         count++;
     *tile = look_knob(look, "pixels", *tile, pixels, count);
     return nv;
+}
+
+/* Rows of a tile: two share most of the data of their windows where these
+ * move by one row, and so read a quarter less of what only the second level
+ * cache holds. An odd number of pairs would be hard to share between threads.
+ * `row` is the axis; -1: none. */
+static int64_t choose_rows(Look *look, const StageState *acc, int row)
+{
+    static const int64_t candidates[] = {1, 2};
+    const Stage *stage = acc->stage;
+    if (row < 0 || axis_is_limited(acc->roots.data[row]))
+        return 1;
+    int64_t rows = stage->axis[row].extent, window = window_size(stage);
+    bool shares = stage->value[0]->kind == EX_MUL && window > 1 &&
+                  window <= most_unrolled &&
+                  moves_by_one(stage, row, stage->value[0]) &&
+                  look->target->tile_registers >= 28;
+    return look_knob(look, "rows", shares && rows % 4 == 0 ? 2 : 1, candidates,
+                     rows % 2 == 0 && window <= most_unrolled ? 2 : 1);
 }
 
 /* Into tiles of about one size. Where the number of pixels is known at run
@@ -124,30 +172,42 @@ bool template_window(Look *look, bool *fits)
     Schedule *s = look->s;
     const char *vector = o->axis[v].var->name;
     int64_t channels = o->axis[v].extent;
-    int64_t tile, nv = choose_window_tile(look, a, channels, &tile);
+    /* The next axes outwards in memory carry the tile: pixels, and rows. */
+    int p = -1, r = -1;
+    const Layout *l = &o->out[0]->layout;
+    for (int i = l->count - 1; i >= 0 && r < 0; i--) {
+        int axis = l->dim[i].axis;
+        if (axis == v || o->axis[axis].extent == 1)
+            continue;
+        r = p >= 0 ? axis : -1;
+        p = p < 0 ? axis : p;
+    }
+    int64_t row_tile = choose_rows(look, acc, r);
+    int64_t tile, nv = choose_window_tile(look, a, channels, row_tile, &tile);
     int64_t panel = nv * look->lanes;
     if (look->refused)
         return false;
-    /* The next axis outwards in memory carries the tile. */
-    int p = -1;
-    const Layout *l = &o->out[0]->layout;
-    for (int i = l->count - 1; i >= 0 && p < 0; i--)
-        if (l->dim[i].axis != v && o->axis[l->dim[i].axis].extent > 1)
-            p = l->dim[i].axis;
+    if (row_tile == 1)
+        r = -1;
     const char *names[MAX_RANK + 4];
     int n = 0;
     const char *pixel = p >= 0 ? o->axis[p].var->name : NULL;
-    if (!pack_constants(look, acc, v, a->value[0]) ||
+    const char *row = r >= 0 ? o->axis[r].var->name : NULL;
+    if (!pack_constants(look, acc, v, panel, a->value[0]) ||
         !look_split_tile(look, out, vector, panel) ||
-        (pixel && !split_pixels(look, out, pixel, tile)))
+        (pixel && !split_pixels(look, out, pixel, tile)) ||
+        (row && !schedule_split(s, o->name, row, row_tile)))
         return false;
-    for (int pass = 0; pass < 2; pass++)
-        for (int i = 0; i < o->axis_count; i++)
-            if (i != v && i != p && (o->axis[i].extent > 1) == (pass == 0))
-                names[n++] = o->axis[i].var->name;
     int rows = 0;
-    for (int i = 0; i < n; i++)
-        rows += look_axis(out, names[i])->extent > 1;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < o->axis_count; i++) {
+            const char *name = o->axis[i].var->name;
+            int64_t extent = o->axis[i].extent / (i == r ? row_tile : 1);
+            if (i == v || i == p || (extent > 1) != (pass == 0))
+                continue;
+            rows += pass == 0;
+            names[n++] = i == r ? arena_printf(s->arena, "%s.o", name) : name;
+        }
     /* Tiles of pixels outside, all channels of a tile inside: the data of
      * a tile stays in the first level cache and memory is walked in order.
      * Without rows the channels are what threads can share. */
@@ -165,6 +225,8 @@ bool template_window(Look *look, bool *fits)
         names[n++] = vector_o;
     const char *attach = names[n - 1];
     int outer = n;
+    if (row)
+        names[n++] = arena_printf(s->arena, "%s.i", row);
     if (pixel)
         names[n++] = arena_printf(s->arena, "%s.i", pixel);
     names[n++] = vector_i;
@@ -189,24 +251,31 @@ bool template_window(Look *look, bool *fits)
     if (look_is_costly(o->value[0])) {
         copy = acc;
         acc = look_split_accumulator(look, copy);
-        if (!acc || !look_store_tile(look, copy, -1, p, v, attach))
+        if (!acc || !look_store_tile(look, copy, r, p, v, attach))
             return false;
         a = acc->stage;
-    } else if (pixel &&
-               !schedule_unroll(s, o->name,
-                                arena_printf(s->arena, "%s.i", pixel))) {
+    } else if ((row && !schedule_unroll(
+                           s, o->name, arena_printf(s->arena, "%s.i", row))) ||
+               (pixel &&
+                !schedule_unroll(s, o->name,
+                                 arena_printf(s->arena, "%s.i", pixel)))) {
         return false;
     }
 
     n = 0;
     for (int i = 0; i < a->axis_count; i++)
-        if (i != v && i != p)
+        if (i != v && i != p && i != r)
             names[n++] = acc->roots.data[i]->name;
     bool unroll = window_size(a) <= most_unrolled;
     for (int i = 0; i < a->reduce_count; i++) {
-        const char *r = acc->roots.data[a->axis_count + i]->name;
-        names[n++] = r;
-        if (unroll && !schedule_unroll(s, a->name, r))
+        const char *tap = acc->roots.data[a->axis_count + i]->name;
+        names[n++] = tap;
+        if (unroll && !schedule_unroll(s, a->name, tap))
+            return false;
+    }
+    if (row) {
+        names[n++] = acc->roots.data[r]->name;
+        if (!schedule_unroll(s, a->name, acc->roots.data[r]->name))
             return false;
     }
     if (pixel) {

@@ -119,6 +119,48 @@ static const Case cases[] = {
      "  stage y[n:1, o:3, h:29, w:20] sum[k_r:37] = (p[n, o, h, k_r] * "
      "v[n, o, k_r, w])\n}\n",
      {"q [0 2 1 3]", "k [0 3 1 2]", "v [0 2 1 3]", "y [0 2 1 3]"}},
+    {"attention of few heads, threads share rows",
+     "definition attention {\n"
+     "  in q f32[1, 2, 113, 8]\n  in k f32[1, 2, 8, 37]\n"
+     "  in v f32[1, 2, 37, 20]\n  in mask f32[1, 1, 113, 37]\n"
+     "  temp qk f32[1, 2, 113, 37]\n  temp s f32[1, 2, 113, 37]\n"
+     "  temp m f32[1, 2, 113, 1]\n  temp e f32[1, 2, 113, 37]\n"
+     "  temp t f32[1, 2, 113, 1]\n  temp p f32[1, 2, 113, 37]\n"
+     "  out y f32[1, 2, 113, 20]\n"
+     "  stage qk[n:1, o:2, h:113, w:37] sum[k_r:8] = (q[n, o, h, k_r] * "
+     "k[n, o, k_r, w])\n"
+     "  stage s[n:1, o:2, h:113, w:37] = ((qk[n, o, h, w] * 0.35) + "
+     "mask[n, 0, h, w])\n"
+     "  stage m[n:1, o:2, h:113, w:1] max[k_r:37] = s[n, o, h, k_r]\n"
+     "  stage e[n:1, o:2, h:113, w:37] = exp((s[n, o, h, w] - "
+     "m[n, o, h, 0]))\n"
+     "  stage t[n:1, o:2, h:113, w:1] sum[k_r:37] = e[n, o, h, k_r]\n"
+     "  stage p[n:1, o:2, h:113, w:37] = (e[n, o, h, w] / "
+     "t[n, o, h, 0])\n"
+     "  stage y[n:1, o:2, h:113, w:20] sum[k_r:37] = (p[n, o, h, k_r] * "
+     "v[n, o, k_r, w])\n}\n",
+     {"q [0 2 1 3]", "k [0 3 1 2]", "v [0 2 1 3]", "y [0 2 1 3]"}},
+    {"attention of one head",
+     "definition attention {\n"
+     "  in q f32[1, 1, 113, 8]\n  in k f32[1, 1, 8, 37]\n"
+     "  in v f32[1, 1, 37, 20]\n  in mask f32[1, 1, 113, 37]\n"
+     "  temp qk f32[1, 1, 113, 37]\n  temp s f32[1, 1, 113, 37]\n"
+     "  temp m f32[1, 1, 113, 1]\n  temp e f32[1, 1, 113, 37]\n"
+     "  temp t f32[1, 1, 113, 1]\n  temp p f32[1, 1, 113, 37]\n"
+     "  out y f32[1, 1, 113, 20]\n"
+     "  stage qk[n:1, o:1, h:113, w:37] sum[k_r:8] = (q[n, o, h, k_r] * "
+     "k[n, o, k_r, w])\n"
+     "  stage s[n:1, o:1, h:113, w:37] = ((qk[n, o, h, w] * 0.35) + "
+     "mask[n, 0, h, w])\n"
+     "  stage m[n:1, o:1, h:113, w:1] max[k_r:37] = s[n, o, h, k_r]\n"
+     "  stage e[n:1, o:1, h:113, w:37] = exp((s[n, o, h, w] - "
+     "m[n, o, h, 0]))\n"
+     "  stage t[n:1, o:1, h:113, w:1] sum[k_r:37] = e[n, o, h, k_r]\n"
+     "  stage p[n:1, o:1, h:113, w:37] = (e[n, o, h, w] / "
+     "t[n, o, h, 0])\n"
+     "  stage y[n:1, o:1, h:113, w:20] sum[k_r:37] = (p[n, o, h, k_r] * "
+     "v[n, o, k_r, w])\n}\n",
+     {"q [0 2 1 3]", "k [0 3 1 2]", "v [0 2 1 3]", "y [0 2 1 3]"}},
     {"softmax of rows",
      "definition softmax {\n"
      "  in x f32[6, 77]\n  temp m f32[6, 1]\n  temp s f32[6, 1]\n"
@@ -617,6 +659,10 @@ static void test_ways(void **state)
     assert_true(
         trace_has("a transpose with something to compute", "split y j 16"));
     assert_true(trace_has("attention in one kernel", "factor y_acc"));
+    assert_true(trace_has("attention in one kernel", "parallel y o\n"));
+    assert_true(trace_has("attention of few heads, threads share rows",
+                          "parallel y h.o\n"));
+    assert_true(trace_has("attention of one head", "parallel k_cached"));
     assert_false(trace_has("planes to pixels of few channels", "vectorize"));
     assert_true(
         trace_has("the mean of a distribution, bins innermost in memory",

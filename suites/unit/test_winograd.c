@@ -303,7 +303,7 @@ static Graph *after(Arena *a, Graph *source, const PassOptions *options)
 typedef struct Kind {
     int64_t weight[4], strides[2], dilations[2], group;
     const char *auto_pad;
-    bool is_computed, applies;
+    bool is_computed, is_whole, applies;
 } Kind;
 
 static Graph *one_conv(Arena *a, const Kind *k)
@@ -319,6 +319,8 @@ static Graph *one_conv(Arena *a, const Kind *k)
     Tensor *w = k->is_computed ? image(g, "w", k->weight[0], k->weight[1],
                                        k->weight[2], k->weight[3])
                                : random_constant(g, "w", 4, k->weight, 1);
+    for (int i = 0; i < 18 && k->is_whole; i++)
+        array_set((Array *)w->value, i, i - 7);
     graph_mark_output(g, graph_apply(g, "Conv", "conv", attrs, x, w, NULL));
     return g;
 }
@@ -326,13 +328,14 @@ static Graph *one_conv(Arena *a, const Kind *k)
 static void test_which(void **state)
 {
     static const Kind kinds[] = {
-        {{1, 2, 3, 3}, {1, 1}, {1, 1}, 1, NULL, false, true},
-        {{1, 2, 3, 3}, {1, 1}, {1, 1}, 1, "SAME_UPPER", false, true},
-        {{1, 2, 3, 3}, {2, 1}, {1, 1}, 1, NULL, false, false},
-        {{1, 2, 3, 3}, {1, 1}, {1, 2}, 1, NULL, false, false},
-        {{2, 1, 3, 3}, {1, 1}, {1, 1}, 2, NULL, false, false},
-        {{3, 2, 1, 3}, {1, 1}, {1, 1}, 1, NULL, false, false},
-        {{1, 2, 3, 3}, {1, 1}, {1, 1}, 1, NULL, true, false},
+        {{1, 2, 3, 3}, {1, 1}, {1, 1}, 1, NULL, false, false, true},
+        {{1, 2, 3, 3}, {1, 1}, {1, 1}, 1, "SAME_UPPER", false, false, true},
+        {{1, 2, 3, 3}, {2, 1}, {1, 1}, 1, NULL, false, false, false},
+        {{1, 2, 3, 3}, {1, 1}, {1, 2}, 1, NULL, false, false, false},
+        {{2, 1, 3, 3}, {1, 1}, {1, 1}, 2, NULL, false, false, false},
+        {{3, 2, 1, 3}, {1, 1}, {1, 1}, 1, NULL, false, false, false},
+        {{1, 2, 3, 3}, {1, 1}, {1, 1}, 1, NULL, true, false, false},
+        {{1, 2, 3, 3}, {1, 1}, {1, 1}, 1, NULL, false, true, false},
     };
     (void)state;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
