@@ -22,6 +22,50 @@ static const char convolution[] =
 static const char *const convolution_layout =
     "pack x [0 2+1+1 3+1+1 1]\npack y [0 2+1+1 3+1+1 1]\n";
 
+/* What becomes of a convolution by tiles of 2 x 2. */
+static const char tiles[] =
+    "definition wg {\n"
+    "  in in0 f32[1, 64, 28, 28]\n"
+    "  const w1 f32[4, 4, 64, 64]\n"
+    "  const w2 f32[64]\n"
+    "  temp winogradconv f32[1, 64, 28, 28]\n"
+    "  temp rows f32[196, 4, 4, 64]\n"
+    "  temp points f32[196, 4, 4, 64]\n"
+    "  temp products f32[196, 4, 4, 64]\n"
+    "  temp sums f32[196, 2, 4, 64]\n"
+    "  temp pixels f32[196, 2, 2, 64]\n"
+    "  out relu f32[1, 64, 28, 28]\n"
+    "  stage rows[n:196, o:4, h:4, w:64] = select(eq(o, 0), (in0[0, w, "
+    "(((n / 14) * 2) + -1), ((((n % 14) * 2) + -1) + h) | 0.0] - "
+    "in0[0, w, (((n / 14) * 2) + 1), ((((n % 14) * 2) + -1) + h) | "
+    "0.0]), select(eq(o, 1), (in0[0, w, ((n / 14) * 2), ((((n % 14) * "
+    "2) + -1) + h) | 0.0] + in0[0, w, (((n / 14) * 2) + 1), ((((n % "
+    "14) * 2) + -1) + h) | 0.0]), select(eq(o, 2), (in0[0, w, (((n / "
+    "14) * 2) + 1), ((((n % 14) * 2) + -1) + h) | 0.0] - in0[0, w, ((n "
+    "/ 14) * 2), ((((n % 14) * 2) + -1) + h) | 0.0]), (in0[0, w, ((n / "
+    "14) * 2), ((((n % 14) * 2) + -1) + h) | 0.0] - in0[0, w, (((n / "
+    "14) * 2) + 2), ((((n % 14) * 2) + -1) + h) | 0.0]))))\n"
+    "  stage points[n:196, o:4, h:4, w:64] = select(eq(h, 0), (rows[n, "
+    "o, 0, w] - rows[n, o, 2, w]), select(eq(h, 1), (rows[n, o, 1, w] "
+    "+ rows[n, o, 2, w]), select(eq(h, 2), (rows[n, o, 2, w] - rows[n, "
+    "o, 1, w]), (rows[n, o, 1, w] - rows[n, o, 3, w]))))\n"
+    "  stage products[n:196, o:4, h:4, w:64] sum[c:64] = (points[n, o, "
+    "h, c] * w1[o, h, w, c])\n"
+    "  stage sums[n:196, o:2, h:4, w:64] = select(eq(o, 0), "
+    "(products[n, 0, h, w] + (products[n, 1, h, w] + products[n, 2, h, "
+    "w])), ((products[n, 1, h, w] - products[n, 2, h, w]) - "
+    "products[n, 3, h, w]))\n"
+    "  stage pixels[n:196, o:2, h:2, w:64] = select(eq(h, 0), (sums[n, "
+    "o, 0, w] + (sums[n, o, 1, w] + sums[n, o, 2, w])), ((sums[n, o, "
+    "1, w] - sums[n, o, 2, w]) - sums[n, o, 3, w]))\n"
+    "  stage winogradconv[n:1, o:64, h:28, w:28] = (pixels[(((h / 2) * "
+    "14) + (w / 2)), (h % 2), (w % 2), o] + w2[o])\n"
+    "  stage relu[n:1, o:64, h:28, w:28] = max(winogradconv[n, o, h, "
+    "w], 0.0)\n"
+    "}\n";
+static const char *const tiles_layout =
+    "pack in0 [0 2+1+1 3+1+1 1]\npack relu [0 2 3 1]\n";
+
 static const char depthwise[] =
     "definition dw {\n"
     "  in x f32[1, 96, 28, 28]\n  const w f32[96, 1, 3, 3]\n"
@@ -133,6 +177,8 @@ static void test_register_tiles(void **state)
         check("convolution", convolution, convolution_layout, rows[i].target,
               rows[i].fma, rows[i].stack, rows[i].least);
         check("matrix product", product, "", rows[i].target, rows[i].fma,
+              rows[i].stack, rows[i].least);
+        check("tiles", tiles, tiles_layout, rows[i].target, rows[i].fma,
               rows[i].stack, rows[i].least);
         check("depthwise", depthwise, depthwise_layout, rows[i].target,
               rows[i].fma, rows[i].stack, 9);
