@@ -371,6 +371,8 @@ static bool find_all(Tune *t)
     if (!tuner_build(t, tuner_default) ||
         !tuner_measure(t, tuner_default, NULL, 1, &m))
         return false;
+    /* From then on a build or a measurement that takes this long hangs. */
+    t->limits.limits.seconds = 20 + 10 * elapsed(t);
     set_runs(t, &m);
     if (!tuner_choose_ways(t, &m) ||
         (t->base != tuner_default && !tuner_measure(t, t->base, NULL, 1, &m)))
