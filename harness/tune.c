@@ -156,6 +156,7 @@ static void find_wrong(Tune *t)
         best[i] = t->kernels.data[i].best;
         sound[i] = t->kernels.data[i].has_best;
         t->kernels.data[i].has_best = false;
+        t->kernels.data[i].best = (Choice){0};
     }
     for (int i = 0; i < t->kernels.count; i++) {
         Tuned *k = &t->kernels.data[i];
@@ -314,9 +315,13 @@ static bool open_program(Tune *t)
     const CompileOptions *o = t->plan->compile;
     AssayOptions usual = o->assay;
     usual.choices = NULL;
+    AssayOptions before = o->assay;
+    before.choices = t->known ? t->plan->log : NULL;
     if (!open_model(t->compiler, t->plan->model, o))
         return false;
-    if (!assay_compile(t->compiler, &usual)) {
+    /* Lines of the log that do not fit are said at once. */
+    if ((t->known && !assay_compile(t->compiler, &before)) ||
+        !assay_compile(t->compiler, &usual)) {
         fputs(assay_errors(t->compiler), stderr);
         return false;
     }
