@@ -23,29 +23,32 @@ typedef struct Way {
     const char *target;
     How how;
     const char *disabled[2]; /* a pass */
+    const char *algorithm;   /* PassOptions.algorithm */
 } Way;
 
-static const Way plain = {"-O0", 0, "x86-64-v3", INTERPRETED, {NULL}};
+static const Way plain = {"-O0", 0, "x86-64-v3", INTERPRETED, {NULL}, NULL};
 
 /* Those that see the most faults; one of them for each graph. */
 static const Way scheduled[] = {
-    {"-O2 for v3", 2, "x86-64-v3", INTERPRETED, {NULL}},
-    {"-O2 for v4", 2, "x86-64-v4", INTERPRETED, {NULL}},
-    {"-O2 for aarch64", 2, "aarch64", INTERPRETED, {NULL}},
-    {"-O2 unfused", 2, "x86-64-v4", INTERPRETED, {"fuse"}},
-    {"-O1", 1, "x86-64-v3", INTERPRETED, {NULL}},
+    {"-O2 for v3", 2, "x86-64-v3", INTERPRETED, {NULL}, NULL},
+    {"-O2 for v4", 2, "x86-64-v4", INTERPRETED, {NULL}, NULL},
+    {"-O2 for aarch64", 2, "aarch64", INTERPRETED, {NULL}, NULL},
+    {"-O2 unfused", 2, "x86-64-v4", INTERPRETED, {"fuse"}, NULL},
+    {"-O2 by tiles", 2, "x86-64-v4", INTERPRETED, {NULL}, "winograd4"},
+    {"-O1", 1, "x86-64-v3", INTERPRETED, {NULL}, NULL},
 };
 
 enum { SCHEDULED = sizeof scheduled / sizeof *scheduled };
 
 static const Way compiled[] = {
-    {"-O2 code", 2, "native", MACHINE_CODE, {NULL}},
-    {"-O2 code for v2", 2, "x86-64-v2", MACHINE_CODE, {NULL}},
-    {"-O2 code for v3", 2, "x86-64-v3", MACHINE_CODE, {NULL}},
-    {"-O2 unfused code", 2, "native", MACHINE_CODE, {"fuse"}},
-    {"-O1 code", 1, "native", MACHINE_CODE, {NULL}},
-    {"-O0 code", 0, "native", MACHINE_CODE, {NULL}},
-    {"-O2 in C", 2, "c", IN_C, {NULL}},
+    {"-O2 code", 2, "native", MACHINE_CODE, {NULL}, NULL},
+    {"-O2 code by tiles", 2, "native", MACHINE_CODE, {NULL}, "winograd2"},
+    {"-O2 code for v2", 2, "x86-64-v2", MACHINE_CODE, {NULL}, NULL},
+    {"-O2 code for v3", 2, "x86-64-v3", MACHINE_CODE, {NULL}, NULL},
+    {"-O2 unfused code", 2, "native", MACHINE_CODE, {"fuse"}, NULL},
+    {"-O1 code", 1, "native", MACHINE_CODE, {NULL}, NULL},
+    {"-O0 code", 0, "native", MACHINE_CODE, {NULL}, NULL},
+    {"-O2 in C", 2, "c", IN_C, {NULL}, NULL},
 };
 
 enum { COMPILED = sizeof compiled / sizeof *compiled };
@@ -91,7 +94,11 @@ static Program *build_program(Compiled *c, const Way *way)
     PassContext context = {
         .graph = c->graph, .target = c->target, .evaluate = evaluate_node};
     PassOptions options = {
-        .opt_level = way->level, .verify = true, .disabled = way->disabled};
+        .opt_level = way->level,
+        .verify = true,
+        .disabled = way->disabled,
+        .algorithm = way->algorithm,
+    };
     ScheduleMode mode = way->level == 0   ? SCHEDULE_NAIVE
                         : way->level == 1 ? SCHEDULE_EXACT
                                           : SCHEDULE_FAST;
