@@ -36,8 +36,8 @@ static void log_ratio(const Tuned *k, const char *what, const Choice *choice,
 {
     Str text = {0};
     choice_print(&text, choice);
-    log_debug("%s %s %s: %.3f [%.3f, %.3f]", what, k->about->row.kernel,
-              str_text(&text), r.value, r.low, r.high);
+    log_debug("%s %s in %s %s: %.3f [%.3f, %.3f]", what, k->about->row.kernel,
+              k->about->row.in, str_text(&text), r.value, r.low, r.high);
     str_free(&text);
 }
 
