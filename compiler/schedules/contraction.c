@@ -131,13 +131,13 @@ static void find_tile_axes(Contraction *c)
 static double tile_cost(const Look *look, double depth, int64_t pixels,
                         int64_t vectors)
 {
-    const double l2_bytes_per_cycle = 16, chain = 4;
+    const double l2_bytes_per_cycle = 16, chain = 4, loop = 0.5;
     double bytes = (double)(vectors * look->target->vector_bytes + pixels * 4);
     double step = (double)(pixels * vectors) / 2;
     step = fmax(step, (double)(pixels + vectors) / 2);
     if (depth * bytes > (double)look->target->l1_bytes)
         step = fmax(step, bytes / l2_bytes_per_cycle);
-    step = fmax(step, chain);
+    step = fmax(step, chain) + loop;
     return depth * step + 30 + 2.0 * (double)(pixels * vectors);
 }
 

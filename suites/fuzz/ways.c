@@ -23,29 +23,32 @@ typedef struct Way {
     const char *target;
     How how;
     const char *disabled[2]; /* a pass */
+    bool other_knobs; /* of each kernel one has another value than usual */
 } Way;
 
-static const Way plain = {"-O0", 0, "x86-64-v3", INTERPRETED, {NULL}};
+static const Way plain = {"-O0", 0, "x86-64-v3", INTERPRETED, {NULL}, false};
 
 /* Those that see the most faults; one of them for each graph. */
 static const Way scheduled[] = {
-    {"-O2 for v3", 2, "x86-64-v3", INTERPRETED, {NULL}},
-    {"-O2 for v4", 2, "x86-64-v4", INTERPRETED, {NULL}},
-    {"-O2 for aarch64", 2, "aarch64", INTERPRETED, {NULL}},
-    {"-O2 unfused", 2, "x86-64-v4", INTERPRETED, {"fuse"}},
-    {"-O1", 1, "x86-64-v3", INTERPRETED, {NULL}},
+    {"-O2 for v3", 2, "x86-64-v3", INTERPRETED, {NULL}, false},
+    {"-O2 for v4", 2, "x86-64-v4", INTERPRETED, {NULL}, false},
+    {"-O2 for aarch64", 2, "aarch64", INTERPRETED, {NULL}, false},
+    {"-O2 unfused", 2, "x86-64-v4", INTERPRETED, {"fuse"}, false},
+    {"-O1", 1, "x86-64-v3", INTERPRETED, {NULL}, false},
+    {"-O2 with other knobs", 2, "x86-64-v4", INTERPRETED, {NULL}, true},
 };
 
 enum { SCHEDULED = sizeof scheduled / sizeof *scheduled };
 
 static const Way compiled[] = {
-    {"-O2 code", 2, "native", MACHINE_CODE, {NULL}},
-    {"-O2 code for v2", 2, "x86-64-v2", MACHINE_CODE, {NULL}},
-    {"-O2 code for v3", 2, "x86-64-v3", MACHINE_CODE, {NULL}},
-    {"-O2 unfused code", 2, "native", MACHINE_CODE, {"fuse"}},
-    {"-O1 code", 1, "native", MACHINE_CODE, {NULL}},
-    {"-O0 code", 0, "native", MACHINE_CODE, {NULL}},
-    {"-O2 in C", 2, "c", IN_C, {NULL}},
+    {"-O2 code", 2, "native", MACHINE_CODE, {NULL}, false},
+    {"-O2 code for v2", 2, "x86-64-v2", MACHINE_CODE, {NULL}, false},
+    {"-O2 code for v3", 2, "x86-64-v3", MACHINE_CODE, {NULL}, false},
+    {"-O2 unfused code", 2, "native", MACHINE_CODE, {"fuse"}, false},
+    {"-O1 code", 1, "native", MACHINE_CODE, {NULL}, false},
+    {"-O0 code", 0, "native", MACHINE_CODE, {NULL}, false},
+    {"-O2 in C", 2, "c", IN_C, {NULL}, false},
+    {"-O2 code with other knobs", 2, "native", MACHINE_CODE, {NULL}, true},
 };
 
 enum { COMPILED = sizeof compiled / sizeof *compiled };
@@ -85,6 +88,27 @@ static void check(Job *job, const char *how, Array *const *got)
 
 /* ---- one way ---------------------------------------------------------- */
 
+/* A log with a line for each kernel: which value of which knob depends on
+ * its key, so that a graph is always built alike. */
+static ChoiceLog *other_knobs(Arena *arena, const Program *p)
+{
+    ChoiceLog *log = ARENA_NEW(arena, ChoiceLog);
+    log->file = "other knobs";
+    for (int i = 0; i < p->schedules.count; i++) {
+        const ProgramSchedule *s = &p->schedules.data[i];
+        if (!s->log.knobs.count)
+            continue;
+        ChoiceRow row = s->row;
+        uint64_t key = row.def;
+        const KnobRow *knob =
+            &s->log.knobs.data[key % (uint64_t)s->log.knobs.count];
+        choice_set(&row.choice, knob->name,
+                   knob->candidates[(key >> 32) % (uint64_t)knob->count]);
+        vec_push(arena, &log->rows, row);
+    }
+    return log;
+}
+
 /* NULL, with messages in c->diag, when the graph is refused. */
 static Program *build_program(Compiled *c, const Way *way)
 {
@@ -98,8 +122,17 @@ static Program *build_program(Compiled *c, const Way *way)
     if (!passes_run(&context, &options, NULL, NULL) ||
         !ops_check_lowerable(c->graph))
         return NULL;
+    ProgramChoices choices = {.scope =
+                                  choice_scope(c->arena, c->target, "fuzz")};
     Program *p =
-        program_build(c->arena, c->diag, c->graph, c->target, mode, NULL);
+        program_build(c->arena, c->diag, c->graph, c->target, mode, &choices);
+    if (p && way->other_knobs) {
+        choices.log = other_knobs(c->arena, p);
+        p = program_build(c->arena, c->diag, c->graph, c->target, mode,
+                          &choices);
+        if (!p)
+            report(c->graph, way->name, c->diag->errors.data[0]);
+    }
     if (!p)
         return NULL;
     program_plan_memory(p);
