@@ -156,6 +156,7 @@ static void find_wrong(Tune *t)
         best[i] = t->kernels.data[i].best;
         sound[i] = t->kernels.data[i].has_best;
         t->kernels.data[i].has_best = false;
+        t->kernels.data[i].best = (Choice){0};
     }
     for (int i = 0; i < t->kernels.count; i++) {
         Tuned *k = &t->kernels.data[i];
@@ -314,9 +315,13 @@ static bool open_program(Tune *t)
     const CompileOptions *o = t->plan->compile;
     AssayOptions usual = o->assay;
     usual.choices = NULL;
+    AssayOptions before = o->assay;
+    before.choices = t->known ? t->plan->log : NULL;
     if (!open_model(t->compiler, t->plan->model, o))
         return false;
-    if (!assay_compile(t->compiler, &usual)) {
+    /* Lines of the log that do not fit are said at once. */
+    if ((t->known && !assay_compile(t->compiler, &before)) ||
+        !assay_compile(t->compiler, &usual)) {
         fputs(assay_errors(t->compiler), stderr);
         return false;
     }
@@ -371,6 +376,8 @@ static bool find_all(Tune *t)
     if (!tuner_build(t, tuner_default) ||
         !tuner_measure(t, tuner_default, NULL, 1, &m))
         return false;
+    /* From then on a build or a measurement that takes this long hangs. */
+    t->limits.limits.seconds = 20 + 10 * elapsed(t);
     set_runs(t, &m);
     if (!tuner_choose_ways(t, &m) ||
         (t->base != tuner_default && !tuner_measure(t, t->base, NULL, 1, &m)))

@@ -174,7 +174,7 @@ static const char *named(PassContext *c, const AlgorithmNode *row)
     if (name)
         diag_error(c->graph->diag,
                    "%s: %s has no algorithm \"%s\", there are:%s; correct or "
-                   "remove the line, or tune again",
+                   "remove the line",
                    where, row->kernel, name, list);
     return c->algorithm;
 }

@@ -71,7 +71,7 @@ static void note_choice(Builder *b, const ChoiceRow *row)
 static void refuse_line(Builder *b, const ChoiceRow *line, int errors)
 {
     const char *text = arena_printf(
-        b->arena, "%s:%d: %s; correct or remove the line, or tune again",
+        b->arena, "%s:%d: %s; correct or remove the line",
         b->choices->log->file, line->line, b->diag->errors.data[errors]);
     b->diag->errors.count = errors;
     diag_error(b->diag, "%s", text);

@@ -97,9 +97,7 @@ typedef struct Reader {
 
 static bool fault(const Reader *r, const char *what, const char *text)
 {
-    return diag_error(r->diag,
-                      "%s:%d: %s \"%s\"; correct or remove the line, or tune "
-                      "again",
+    return diag_error(r->diag, "%s:%d: %s \"%s\"; correct or remove the line",
                       r->file, r->line, what, text);
 }
 
