@@ -19,9 +19,10 @@ enum {
     MAX_CPUS = 1024,
     MAX_THREADS = 1024,
     STACK_BYTES = 8 << 20,
-    /* About 50 us on current processors: longer than the gaps between
-     * kernels, shorter than what a waiting process would notice. */
-    SPIN_COUNT = 1000
+    /* About 200 us on current processors: longer than a kernel that one
+     * thread runs alone, after which a sleeping one would first have to be
+     * woken; shorter than what a waiting process would notice. */
+    SPIN_COUNT = 5000
 };
 
 typedef struct Worker {

@@ -9,7 +9,9 @@
 #include <cmocka.h>
 
 #include "codegen/codegen.h"
+#include "passes/util.h"
 #include "schedules/schedule.h"
+#include "suites/unit/compiled.h"
 
 enum { COUNT = 1 << 16, FUSED_COUNT = 1 << 11 };
 
@@ -144,6 +146,87 @@ static void test_trigonometry(void **state)
     check(EX_COS, cos, -1e5, 1e5, 2);
 }
 
+/* ---- activations ----------------------------------------------------- */
+
+static double sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+static double silu(double x)
+{
+    return x * sigmoid(x);
+}
+
+static double gelu(double x)
+{
+    return 0.5 * x * erfc(-x * 0.70710678118654752440);
+}
+
+/* The definition of an operator over in[]. */
+static void run_op(const char *op, bool fused, int count)
+{
+    Arena *a = arena_new();
+    Graph *g = graph_from_text(
+        a, arena_printf(a,
+                        "graph g\n  input x: f32[%d]\n"
+                        "  y: f32[%d] = %s op(x)\n  output y\n",
+                        count, count, op));
+    assert_true(ops_infer_graph(g));
+    Definition *def = define_node(a, g->nodes.data[0]);
+    Schedule *s = schedule_new(a, g->diag, def);
+    void *data[] = {in, out};
+    assert_true(schedule_vectorize(s, "out0", "i"));
+    if (fused)
+        assert_true(schedule_fused_math(s));
+    Kernel *kernel = schedule_lower(s, a);
+    assert_true(fused ? kernel_interpret(kernel, data, g->diag)
+                      : codegen_llvm_evaluate(kernel, data, g->diag));
+    arena_free(a);
+}
+
+/* Over all numbers: no further off than `relative` times the result, or
+ * `absolute` times what goes in, or 1e-36 where results vanish. */
+static void check_activation(const char *op, double (*exact)(double),
+                             double relative, double absolute)
+{
+    for (int fused = 0; fused < 2; fused++) {
+        const int count = fused ? FUSED_COUNT : COUNT;
+        for (int pass = 0; pass < 2; pass++) {
+            uint32_t step = UINT32_MAX / (uint32_t)count;
+            for (int i = 0; i < count; i++) {
+                uint32_t bits = (uint32_t)i * step + (uint32_t)i % 251;
+                memcpy(&in[i], &bits, sizeof bits);
+                if (pass)
+                    in[i] = (float)(-100 + 200.0 * i / (count - 1));
+            }
+            run_op(op, fused, count);
+            for (int i = 0; i < count; i++) {
+                double want = exact((double)in[i]);
+                double bound = relative * fabs(want) +
+                               absolute * fabs((double)in[i]) + 1e-36;
+                /* 0 times infinity, where the limit is 0. */
+                if (isinf(in[i]) || isnan(in[i]))
+                    continue;
+                if (!(fabs((double)out[i] - want) <= bound) &&
+                    (float)want != out[i])
+                    fail_msg("%s(%.9g) = %.9g, not %.9g", op, (double)in[i],
+                             (double)out[i], want);
+            }
+        }
+    }
+}
+
+static void test_activations(void **state)
+{
+    (void)state;
+    const double ulp = 0x1p-23;
+    check_activation("Sigmoid", sigmoid, 4 * ulp, 0);
+    check_activation("Swish", silu, 5 * ulp, 0);
+    /* 1 + erf cancels where x is negative. */
+    check_activation("Gelu", gelu, 4 * ulp, 2.5e-7);
+}
+
 /* out[i] = kind(in[i]) in f64, in units of the last place. */
 static void check_f64(ExprKind kind, double (*exact)(double), double high,
                       double bound)
@@ -234,10 +317,14 @@ static void test_pow(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exp),          cmocka_unit_test(test_log),
-        cmocka_unit_test(test_erf),          cmocka_unit_test(test_tanh),
-        cmocka_unit_test(test_trigonometry), cmocka_unit_test(test_pow),
+        cmocka_unit_test(test_exp),
+        cmocka_unit_test(test_log),
+        cmocka_unit_test(test_erf),
+        cmocka_unit_test(test_tanh),
+        cmocka_unit_test(test_trigonometry),
+        cmocka_unit_test(test_pow),
         cmocka_unit_test(test_f64),
+        cmocka_unit_test(test_activations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
