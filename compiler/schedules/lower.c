@@ -357,15 +357,16 @@ static bool depends(const Instance *in, const Expr *read, const PieceLoop *p)
 }
 
 /* Loops around the stage that come back to the element `read` at `offset`, as
- * one index; *times is how often they do. */
+ * one index; *times is how often they do. With `whole`, piece loops of one
+ * axis are one loop. */
 static const Expr *repetition(Lower *lw, const Instance *in, const Expr *read,
-                              const Expr *offset, int64_t *times)
+                              const Expr *offset, bool whole, int64_t *times)
 {
     Arena *a = lw->arena;
     const Expr *index = expr_int(a, 0);
     *times = 1;
     for (int i = in->outer_vars; i >= 0; i--) {
-        const PieceLoop *single = find_pieces(lw, i, true);
+        const PieceLoop *single = whole ? find_pieces(lw, i, true) : NULL;
         if (single && depends(in, read, single))
             break;
         if (single) {
@@ -375,7 +376,7 @@ static const Expr *repetition(Lower *lw, const Instance *in, const Expr *read,
         if (i == 0)
             break;
         VarRange v = lw->ranges.vars.data[i - 1];
-        const PieceLoop *pieces = find_pieces(lw, i - 1, false);
+        const PieceLoop *pieces = whole ? find_pieces(lw, i - 1, false) : NULL;
         if (expr_uses_var(offset, v.var))
             break;
         const Expr *turn =
@@ -403,16 +404,19 @@ static void prefetch(Lower *lw, Instance *in, int leaf, Stmt *block)
         axis_unbind(in, st->leaves.data[i]);
     if (load->kind != EX_LOAD)
         return;
-    const Expr *index = repetition(lw, in, read, load->arg[0], &times);
+    const Expr *index = repetition(lw, in, read, load->arg[0], true, &times);
     int64_t lines = (st->prefetch_step + line - 1) / line;
     int64_t share = (lines + times - 1) / times;
-    /* More rounds than shares: the rest would go too far. */
-    int64_t last = (lines - 1) / share;
     Interval turns = interval_of(&lw->ranges, index);
-    if (turns.known && turns.min > last)
-        return;
+    /* All was fetched before the last pieces come: they do it once more, as
+     * what came early may be gone. */
+    if (turns.known && turns.min > (lines - 1) / share) {
+        index = repetition(lw, in, read, load->arg[0], false, &times);
+        share = (lines + times - 1) / times;
+    }
+    /* More rounds than shares: the rest would go too far. */
     if (times * share > lines)
-        index = expr_min(a, index, expr_int(a, last));
+        index = expr_min(a, index, expr_int(a, (lines - 1) / share));
     const Expr *at = expr_add_int(
         a, expr_add(a, load->arg[0], expr_mul_int(a, index, share * line)),
         st->prefetch_ahead);
