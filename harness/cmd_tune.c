@@ -22,7 +22,8 @@ static const char usage[] =
     "                      ~/.cache/assay/choices.log)\n"
     "      --budget S      seconds to try schedules of a model, about (30)\n"
     "      --again         also what the log has a line for\n"
-    "  -t, --threads N     (physical cores)\n" COMPILE_OPTIONS_HELP
+    "  -t, --threads N     (physical cores); what loses with one thread, or\n"
+    "                      with all cores, is not kept\n" COMPILE_OPTIONS_HELP
     "\nExamples:\n"
     "  assay tune resnet50 --threads 1\n"
     "  assay tune model.onnx --dim N=1 --choices model.log --budget 120\n"

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "harness/common.h"
+#include "runtime/pool.h"
 #include "targets/target.h"
 
 /* Kernels that make this share of a run are looked at. */
@@ -125,6 +126,32 @@ static int count_best(const Tune *t)
     return count;
 }
 
+/* A choice holds for any number of threads: none is to lose with one where it
+ * wins with all cores, or the other way round. */
+static bool confirm_other_threads(Tune *t, bool *dropped)
+{
+    int all = pool_physical_cores(NULL, 0);
+    int other = t->own_threads > 1 ? 1 : all;
+    Measured m;
+    if (other == t->own_threads)
+        return true;
+    t->threads = other;
+    bool ok = tuner_measure(t, t->base, tuner_trial, 1, &m);
+    t->threads = t->plan->threads;
+    for (int i = 0; i < t->kernels.count && ok; i++) {
+        Tuned *k = &t->kernels.data[i];
+        if (!k->has_best)
+            continue;
+        Ratio r = tuner_ratio(t, &m, k->is_of);
+        log_ratio(k, "with other threads", &k->best, r);
+        if (r.high >= 1)
+            continue;
+        *dropped = true;
+        drop_best(k);
+    }
+    return ok;
+}
+
 /* Measures the best again, at length, and drops what was luck. */
 static bool confirm(Tune *t, bool *dropped)
 {
@@ -144,7 +171,7 @@ static bool confirm(Tune *t, bool *dropped)
         if (!keep)
             drop_best(k);
     }
-    return true;
+    return confirm_other_threads(t, dropped);
 }
 
 /* A wrong result is the fault of one kernel most of the time: each alone. */
@@ -215,7 +242,7 @@ static void add_measurement(ChoiceRow *row, const Tune *t, double usual,
     row->ratio = ratio.value;
     row->low = ratio.low;
     row->high = ratio.high;
-    row->threads = t->threads;
+    row->threads = t->own_threads;
 }
 
 static bool store(Tune *t)
@@ -414,6 +441,7 @@ int tune_model(Arena *arena, const TunePlan *plan, TuneResult *result)
               .result = result,
               .start = clock_now(),
               .base = tuner_default,
+              .threads = plan->threads,
               .compiler = assay_new(),
               .work = make_temp_folder(arena)};
     build_plan_init(&t.limits, true);

@@ -201,7 +201,7 @@ bool tuner_measure(Tune *t, const char *a, const char *b, int processes,
         bool swapped = other && i % 2;
         Launch launch = {.artifact = swapped ? other : usual,
                          .pair = swapped ? usual : other,
-                         .threads = t->plan->threads,
+                         .threads = t->threads,
                          .profile = t->runs,
                          .limits = t->limits.limits};
         ChildEnd end;
@@ -215,7 +215,8 @@ bool tuner_measure(Tune *t, const char *a, const char *b, int processes,
                        t->runs, m->runs) &&
              take_side(swapped ? one : two, m->steps, m->other, i * t->runs,
                        t->runs, m->runs);
-        t->threads = (int)number_of(one, "threads");
+        if (t->threads == t->plan->threads)
+            t->own_threads = (int)number_of(one, "threads");
         if (!ok)
             t->why =
                 arena_strdup(t->arena, failure.length ? str_text(&failure)

@@ -48,7 +48,9 @@ typedef struct Tune {
     Vec(Tuned) kernels;
     Vec(Way) ways;
     double start, round_seconds;
-    int runs, threads;
+    int runs;
+    int threads;     /* that builds are measured with; 0: the default */
+    int own_threads; /* with which choices are made, as the runner says */
     const char *why; /* the last build or measurement failed */
 } Tune;
 
