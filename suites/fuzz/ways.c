@@ -24,31 +24,47 @@ typedef struct Way {
     How how;
     const char *disabled[2]; /* a pass */
     bool other_knobs; /* of each kernel one has another value than usual */
+    const char *algorithm; /* PassOptions.algorithm */
 } Way;
 
-static const Way plain = {"-O0", 0, "x86-64-v3", INTERPRETED, {NULL}, false};
+static const Way plain = {"-O0",  0,     "x86-64-v3", INTERPRETED,
+                          {NULL}, false, NULL};
 
 /* Those that see the most faults; one of them for each graph. */
 static const Way scheduled[] = {
-    {"-O2 for v3", 2, "x86-64-v3", INTERPRETED, {NULL}, false},
-    {"-O2 for v4", 2, "x86-64-v4", INTERPRETED, {NULL}, false},
-    {"-O2 for aarch64", 2, "aarch64", INTERPRETED, {NULL}, false},
-    {"-O2 unfused", 2, "x86-64-v4", INTERPRETED, {"fuse"}, false},
-    {"-O1", 1, "x86-64-v3", INTERPRETED, {NULL}, false},
-    {"-O2 with other knobs", 2, "x86-64-v4", INTERPRETED, {NULL}, true},
+    {"-O2 for v3", 2, "x86-64-v3", INTERPRETED, {NULL}, false, NULL},
+    {"-O2 for v4", 2, "x86-64-v4", INTERPRETED, {NULL}, false, NULL},
+    {"-O2 for aarch64", 2, "aarch64", INTERPRETED, {NULL}, false, NULL},
+    {"-O2 unfused", 2, "x86-64-v4", INTERPRETED, {"fuse"}, false, NULL},
+    {"-O1", 1, "x86-64-v3", INTERPRETED, {NULL}, false, NULL},
+    {"-O2 with other knobs", 2, "x86-64-v4", INTERPRETED, {NULL}, true, NULL},
+    {"-O2 by tiles", 2, "x86-64-v4", INTERPRETED, {NULL}, true, "winograd4"},
 };
 
 enum { SCHEDULED = sizeof scheduled / sizeof *scheduled };
 
 static const Way compiled[] = {
-    {"-O2 code", 2, "native", MACHINE_CODE, {NULL}, false},
-    {"-O2 code for v2", 2, "x86-64-v2", MACHINE_CODE, {NULL}, false},
-    {"-O2 code for v3", 2, "x86-64-v3", MACHINE_CODE, {NULL}, false},
-    {"-O2 unfused code", 2, "native", MACHINE_CODE, {"fuse"}, false},
-    {"-O1 code", 1, "native", MACHINE_CODE, {NULL}, false},
-    {"-O0 code", 0, "native", MACHINE_CODE, {NULL}, false},
-    {"-O2 in C", 2, "c", IN_C, {NULL}, false},
-    {"-O2 code with other knobs", 2, "native", MACHINE_CODE, {NULL}, true},
+    {"-O2 code", 2, "native", MACHINE_CODE, {NULL}, false, NULL},
+    {"-O2 code for v2", 2, "x86-64-v2", MACHINE_CODE, {NULL}, false, NULL},
+    {"-O2 code for v3", 2, "x86-64-v3", MACHINE_CODE, {NULL}, false, NULL},
+    {"-O2 unfused code", 2, "native", MACHINE_CODE, {"fuse"}, false, NULL},
+    {"-O1 code", 1, "native", MACHINE_CODE, {NULL}, false, NULL},
+    {"-O0 code", 0, "native", MACHINE_CODE, {NULL}, false, NULL},
+    {"-O2 in C", 2, "c", IN_C, {NULL}, false, NULL},
+    {"-O2 code with other knobs",
+     2,
+     "native",
+     MACHINE_CODE,
+     {NULL},
+     true,
+     NULL},
+    {"-O2 code by tiles",
+     2,
+     "native",
+     MACHINE_CODE,
+     {NULL},
+     false,
+     "winograd2"},
 };
 
 enum { COMPILED = sizeof compiled / sizeof *compiled };
@@ -115,7 +131,11 @@ static Program *build_program(Compiled *c, const Way *way)
     PassContext context = {
         .graph = c->graph, .target = c->target, .evaluate = evaluate_node};
     PassOptions options = {
-        .opt_level = way->level, .verify = true, .disabled = way->disabled};
+        .opt_level = way->level,
+        .verify = true,
+        .disabled = way->disabled,
+        .algorithm = way->algorithm,
+    };
     ScheduleMode mode = way->level == 0   ? SCHEDULE_NAIVE
                         : way->level == 1 ? SCHEDULE_EXACT
                                           : SCHEDULE_FAST;
