@@ -336,21 +336,53 @@ static const Expr *find_read(const Expr *x, const Buffer *buffer)
     return found;
 }
 
-/* Loops around the stage that come back to the element at `offset`, as one
- * index; *times is how often they do. */
-static const Expr *repetition(Lower *lw, const Instance *in,
-                              const Expr *offset, int64_t *times)
+/* The piece loop with its variable, or with none, at a place of the ranges;
+ * NULL: none. */
+static const PieceLoop *find_pieces(const Lower *lw, int at, bool is_single)
+{
+    for (int i = lw->pieces.count - 1; i >= 0; i--)
+        if (lw->pieces.data[i].at == at &&
+            lw->pieces.data[i].is_single == is_single)
+            return &lw->pieces.data[i];
+    return NULL;
+}
+
+/* Whether what is read depends on the axis that is in pieces; stages with
+ * other axes than the reader's may. */
+static bool depends(const Instance *in, const Expr *read, const PieceLoop *p)
+{
+    const Stage *stage = in->st->stage;
+    return stage->axis_count != p->axis_count ||
+           expr_uses_var(read, stage->axis[p->axis].var);
+}
+
+/* Loops around the stage that come back to the element `read` at `offset`, as
+ * one index; *times is how often they do. With `whole`, piece loops of one
+ * axis are one loop. */
+static const Expr *repetition(Lower *lw, const Instance *in, const Expr *read,
+                              const Expr *offset, bool whole, int64_t *times)
 {
     Arena *a = lw->arena;
     const Expr *index = expr_int(a, 0);
     *times = 1;
-    for (int i = in->outer_vars - 1; i >= 0; i--) {
-        VarRange v = lw->ranges.vars.data[i];
+    for (int i = in->outer_vars; i >= 0; i--) {
+        const PieceLoop *single = whole ? find_pieces(lw, i, true) : NULL;
+        if (single && depends(in, read, single))
+            break;
+        if (single) {
+            index = expr_add_int(a, index, single->before * *times);
+            *times *= single->total;
+        }
+        if (i == 0)
+            break;
+        VarRange v = lw->ranges.vars.data[i - 1];
+        const PieceLoop *pieces = whole ? find_pieces(lw, i - 1, false) : NULL;
         if (expr_uses_var(offset, v.var))
             break;
-        index =
-            expr_add(a, expr_mul_int(a, expr_var(a, v.var), *times), index);
-        *times *= v.extent;
+        const Expr *turn =
+            expr_add_int(a, expr_var(a, v.var), pieces ? pieces->before : 0);
+        index = expr_add(a, expr_mul_int(a, turn, *times), index);
+        *times *= pieces ? pieces->total : v.extent;
     }
     return index;
 }
@@ -372,9 +404,16 @@ static void prefetch(Lower *lw, Instance *in, int leaf, Stmt *block)
         axis_unbind(in, st->leaves.data[i]);
     if (load->kind != EX_LOAD)
         return;
-    const Expr *index = repetition(lw, in, load->arg[0], &times);
+    const Expr *index = repetition(lw, in, read, load->arg[0], true, &times);
     int64_t lines = (st->prefetch_step + line - 1) / line;
     int64_t share = (lines + times - 1) / times;
+    Interval turns = interval_of(&lw->ranges, index);
+    /* All was fetched before the last pieces come: they do it once more, as
+     * what came early may be gone. */
+    if (turns.known && turns.min > (lines - 1) / share) {
+        index = repetition(lw, in, read, load->arg[0], false, &times);
+        share = (lines + times - 1) / times;
+    }
     /* More rounds than shares: the rest would go too far. */
     if (times * share > lines)
         index = expr_min(a, index, expr_int(a, (lines - 1) / share));
@@ -494,6 +533,17 @@ static Stmt *after_loop(Lower *lw, Instance *in, int leaf)
     return block;
 }
 
+/* Which axis of the stage a loop is a part of; -1: of none, or of several. */
+static int place_of_root(const StageState *st, const LoopAxis *axis)
+{
+    while (axis->split_from)
+        axis = axis->split_from;
+    for (int i = 0; axis->root && i < st->stage->axis_count; i++)
+        if (st->stage->axis[i].var == axis->root)
+            return i;
+    return -1;
+}
+
 static Stmt *reduce_lanes(Lower *lw, Instance *in);
 
 static Stmt *nest(Lower *lw, Instance *in, int leaf)
@@ -529,11 +579,22 @@ static Stmt *nest(Lower *lw, Instance *in, int leaf)
     Segment segment[MAX_SEGMENTS];
     int count = axis_segments(lw, in, axis, segment);
     Stmt *block = stmt_block(lw->arena);
+    PieceLoop pieces = {.at = lw->ranges.vars.count,
+                        .axis = place_of_root(st, axis),
+                        .axis_count = st->stage->axis_count};
+    for (int i = 0; i < count; i++)
+        pieces.total += segment[i].count;
+    bool is_known = pieces.axis >= 0 && count > 1 && !segment[0].limit;
     for (int i = 0; i < count; i++) {
         axis_set_segment(in, axis, &segment[i]);
+        pieces.is_single = segment[i].count == 1;
+        if (is_known)
+            vec_push(lw->arena, &lw->pieces, pieces);
         vec_push(lw->arena, &block->list,
                  loop(lw, in, leaf, segment[i].count, segment[i].limit,
                       after_loop));
+        lw->pieces.count -= is_known;
+        pieces.before += segment[i].count;
         axis_set_segment(in, axis, NULL);
     }
     return count == 1 ? block->list.data[0] : block;

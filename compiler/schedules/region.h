@@ -48,12 +48,22 @@ typedef struct TempInstance {
     const Expr *base[MAX_RANK];
 } TempInstance;
 
+/* A loop around what is being lowered that is one of several, a piece size
+ * each: its iterations are some of all. */
+typedef struct PieceLoop {
+    int at;                /* the place of its variable in Lower.ranges */
+    bool is_single;        /* one iteration, and no variable */
+    int64_t before, total; /* iterations of those before it, and of all */
+    int axis, axis_count;  /* of its stage, whose axis is in pieces */
+} PieceLoop;
+
 typedef struct Lower {
     Arena *arena;
     Schedule *schedule;
     Kernel *kernel;
     Ranges ranges;
     Vec(TempInstance) temps;
+    Vec(PieceLoop) pieces;
     int next_var, next_temp;
 } Lower;
 

@@ -669,6 +669,42 @@ static void test_ways(void **state)
                   "reduce_lanes y_acc c"));
 }
 
+/* A step's lines of the next panel are shared among all tiles, be they of two
+ * sizes: four tiles of 13 and 12 pixels fetch a quarter each. */
+static void test_prefetch_shares(void **state)
+{
+    (void)state;
+    static const Case c = {
+        "49 rows",
+        "definition mm {\n"
+        "  in x f32[49, 64]\n  const w f32[64, 512]\n  out y f32[49, 512]\n"
+        "  stage y[i:49, j:512] sum[k:64] = (x[i, k] * w[k, j])\n}\n",
+        {0}};
+    Choice choice = {{{"pixels", 13},
+                      {"vectors", 2},
+                      {"unroll", 8},
+                      {"panels_outside", 1},
+                      {"prefetch", 1}},
+                     5};
+    Arena *a = arena_new();
+    Diag *diag = diag_new(a, NULL);
+    Schedule *s = schedule_new(a, diag, definition_parse(a, diag, c.text));
+    apply_packs(s, &c);
+    if (!schedule_choose(s, &facts[0], SCHEDULE_FAST, NULL, &choice))
+        fail_msg("%s", diag->errors.data[0]);
+    Str loops = {0};
+    kernel_print(&loops, schedule_lower(s, a));
+    int lines = 0;
+    for (const char *at = str_text(&loops); (at = strstr(at, "prefetch "));
+         at++)
+        lines++;
+    /* 8 steps of 2 vectors are 16 lines; one nest for each size. */
+    assert_int_equal(lines, 2 * 16 / 4);
+    str_free(&loops);
+    check_case(&c, &facts[0], SCHEDULE_FAST, &choice);
+    arena_free(a);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -764,6 +800,7 @@ int main(void)
         cmocka_unit_test(test_refused_knobs),
         cmocka_unit_test(test_templates_fit),
         cmocka_unit_test(test_ways),
+        cmocka_unit_test(test_prefetch_shares),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_factor),
         cmocka_unit_test(test_interpreter_checks),
