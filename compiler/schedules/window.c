@@ -122,7 +122,8 @@ static int64_t choose_window_tile(Look *look, const Stage *stage,
 
 /* Rows of a tile: two share most of the data of their windows where these
  * move by one row, and so read a quarter less of what only the second level
- * cache holds. An odd number of pairs would be hard to share between threads.
+ * cache holds. A small odd number of pairs would be hard to share between
+ * threads.
  * `row` is the axis; -1: none. */
 static int64_t choose_rows(Look *look, const StageState *acc, int row)
 {
@@ -135,7 +136,8 @@ static int64_t choose_rows(Look *look, const StageState *acc, int row)
                   window <= most_unrolled &&
                   moves_by_one(stage, row, stage->value[0]) &&
                   look->target->tile_registers >= 28;
-    return look_knob(look, "rows", shares && rows % 4 == 0 ? 2 : 1, candidates,
+    bool pairs = shares && (rows % 4 == 0 || (rows % 2 == 0 && rows >= 14));
+    return look_knob(look, "rows", pairs ? 2 : 1, candidates,
                      rows % 2 == 0 && window <= most_unrolled ? 2 : 1);
 }
 
