@@ -28,8 +28,15 @@ static bool is_cut(Arena *scratch, const Node *node)
         return false;
     for (int i = 0; i < node->outputs.count; i++) {
         const Tensor *y = node->outputs.data[i];
-        if (y && (!node_is_part(scratch, node, i, start) ||
-                  cut_axis(&x->type, &y->type) == -2))
+        if (!y)
+            continue;
+        int axis = cut_axis(&x->type, &y->type);
+        if (axis == -2 || !node_is_part(scratch, node, i, start))
+            return false;
+        /* A slice of an axis that a run chooses takes what there is, where
+         * the node says how much there must be. */
+        if (axis >= 0 && (!extent_is_const(x->type.dims[axis]) ||
+                          !extent_is_const(y->type.dims[axis])))
             return false;
     }
     return true;

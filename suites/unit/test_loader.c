@@ -300,6 +300,33 @@ static void damage_is_refused(void **state)
     expect_refusal(f, ASSAY_NO_ARTIFACT, "weights.bin");
 }
 
+/* Weights that no cache holds come into memory another way. */
+static void large_weights(void **state)
+{
+    Fixture *f = *state;
+    const char *weights = join(f, "weights.bin");
+    f->program->weight_bytes = (5 << 20) + 64;
+    build_code(f, model_code);
+    assert_true(program_write_weights(f->program, f->diag, weights));
+    assert_true(
+        artifact_write_manifest(f->diag, f->program, f->dir, "model.so"));
+    loads_and_runs(state);
+    FILE *file = fopen(weights, "r+b");
+    fseek(file, 3 << 20, SEEK_SET);
+    fputc('!', file);
+    fclose(file);
+    expect_refusal(f, ASSAY_DAMAGED, "weights.bin: its checksum");
+    Artifact *a;
+    AssayError error;
+    LoadOptions trusting = {.skip_checksums = true};
+    assert_int_equal(artifact_load(f->dir, &trusting, &a, &error), ASSAY_OK);
+    artifact_free(a);
+    assert_int_equal(truncate(weights, 4 << 20), 0);
+    expect_refusal(f, ASSAY_DAMAGED, "4194304 bytes instead of 5242944");
+    unlink(weights);
+    expect_refusal(f, ASSAY_NO_ARTIFACT, "weights.bin");
+}
+
 static void truncated_code_is_refused(void **state)
 {
     Fixture *f = *state;
@@ -622,13 +649,21 @@ static void repeats_find_faults(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(repeats_find_faults),     TEST(loads_and_runs),
-        TEST(describes_itself),        TEST(taps_in_row_major),
-        TEST(damage_is_refused),       TEST(truncated_code_is_refused),
-        TEST(foreign_is_refused),      TEST(other_abi_in_code_is_refused),
-        TEST(bad_manifest_is_refused), TEST(edited_manifest_is_refused),
-        TEST(runs_any_dims),           TEST(wrong_dims_are_told),
-        TEST(is_deterministic),        TEST(archive_is_deterministic),
+        TEST(repeats_find_faults),
+        TEST(loads_and_runs),
+        TEST(describes_itself),
+        TEST(taps_in_row_major),
+        TEST(damage_is_refused),
+        TEST(large_weights),
+        TEST(truncated_code_is_refused),
+        TEST(foreign_is_refused),
+        TEST(other_abi_in_code_is_refused),
+        TEST(bad_manifest_is_refused),
+        TEST(edited_manifest_is_refused),
+        TEST(runs_any_dims),
+        TEST(wrong_dims_are_told),
+        TEST(is_deterministic),
+        TEST(archive_is_deterministic),
         TEST(link_fault_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -465,6 +465,19 @@ static void test_slice(void **state)
            "  y: f32[2,3] = Relu relu(split_16)\n"
            "  output y\n"
            "  output a\n");
+    /* Sizes that are given ask for an extent that a run must have: a slice
+     * would take what there is. */
+    Arena *arena = arena_new();
+    Graph *g = run_pass(arena, pass_slice, 1,
+                        "graph g\n"
+                        "  input x: f32[2,1<=T<=9]\n"
+                        "  const s: i64[2] = {1, 3}\n"
+                        "  a: f32[2,1], b: f32[2,3] = Split s(x, s) {axis=1}\n"
+                        "  y: f32[2,3] = Relu r(b)\n"
+                        "  output y\n  output a\n");
+    assert_int_equal(count_of(g, "Split"), 1);
+    assert_int_equal(count_of(g, "Slice"), 0);
+    arena_free(arena);
 }
 
 static void test_batchnorm(void **state)

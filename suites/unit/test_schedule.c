@@ -770,6 +770,37 @@ static void test_factor(void **state)
     expect_factor("(x[i, k] / x[i, k])", false, NULL, NULL);
 }
 
+/* The number that nothing lies beyond decides nothing; a compiler of C warns
+ * of a comparison with it. */
+static void test_bounds_fold(void **state)
+{
+    (void)state;
+    Arena *a = arena_new();
+    static const struct {
+        DType dtype;
+        int64_t least, most;
+    } rows[] = {{DT_U8, 0, 255},
+                {DT_I8, -128, 127},
+                {DT_U16, 0, 65535},
+                {DT_I32, INT32_MIN, INT32_MAX},
+                {DT_I64, INT64_MIN, INT64_MAX}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Definition *def = definition_new(a, "d");
+        Buffer *b =
+            definition_add_buffer(def, "x", BUF_INPUT, rows[i].dtype, 0, NULL);
+        const Expr *x = expr_read(a, b, NULL);
+        const Expr *least = expr_const_int(a, rows[i].dtype, rows[i].least);
+        const Expr *most = expr_const_int(a, rows[i].dtype, rows[i].most);
+        assert_ptr_equal(expr_min(a, most, x), x);
+        assert_ptr_equal(expr_min(a, x, most), x);
+        assert_ptr_equal(expr_max(a, least, x), x);
+        assert_ptr_equal(expr_max(a, x, least), x);
+        assert_int_equal(expr_min(a, x, least)->kind, EX_MIN);
+        assert_int_equal(expr_max(a, most, x)->kind, EX_MAX);
+    }
+    arena_free(a);
+}
+
 static void test_interpreter_checks(void **state)
 {
     (void)state;
@@ -803,6 +834,7 @@ int main(void)
         cmocka_unit_test(test_prefetch_shares),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_factor),
+        cmocka_unit_test(test_bounds_fold),
         cmocka_unit_test(test_interpreter_checks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
