@@ -79,6 +79,13 @@ int64_t axis_extent(const Instance *in, const LoopAxis *axis);
 const Expr *axis_limit(Lower *lw, Instance *in, const LoopAxis *axis);
 /* A limit of the definition in terms of loads. */
 const Expr *lower_limit(Lower *lw, const Expr *limit);
+/* An expression of a stage at the point where its loops are. */
+const Expr *lower_value(Lower *lw, Instance *in, const Expr *x);
+/* The element of output `k` at that point. */
+const Expr *lower_own(Lower *lw, Instance *in, int k);
+/* Value `k` of what the reducer makes of two tuples of values. */
+const Expr *lower_combined(Lower *lw, Instance *in, const Expr *const *lhs,
+                           const Expr *const *rhs, int k);
 /* Piece sizes of the split whose outer loop is `outer`; at least 1. */
 int axis_segments(Lower *lw, Instance *in, const LoopAxis *outer,
                   Segment segment[MAX_SEGMENTS]);

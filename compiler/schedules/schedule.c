@@ -160,9 +160,8 @@ bool schedule_record(Schedule *s, const char *format, ...)
     return true;
 }
 
-/* Finds a live stage and (when `axis` is not NULL) one of its leaves. */
-static bool find(Schedule *s, const char *stage, const char *axis,
-                 StageState **st, LoopAxis **leaf)
+bool schedule_find(Schedule *s, const char *stage, const char *axis,
+                   StageState **st, LoopAxis **leaf)
 {
     *st = schedule_stage(s, stage);
     if (!*st || (*st)->is_inlined)
@@ -177,139 +176,6 @@ static bool find(Schedule *s, const char *stage, const char *axis,
     return true;
 }
 
-typedef struct InlineMap {
-    const Stage *stage;
-    const Expr *const *index;
-} InlineMap;
-
-static const Expr *inline_var(ExprSubst *subst, const Expr *leaf)
-{
-    const InlineMap *map = subst->context;
-    if (leaf->kind == EX_VAR)
-        for (int i = 0; i < map->stage->axis_count; i++)
-            if (map->stage->axis[i].var == leaf->var)
-                return map->index[i];
-    return NULL;
-}
-
-/* Read of the inlined buffer at some index: its value there. */
-static const Expr *inline_read(ExprSubst *subst, const Expr *leaf)
-{
-    const Stage *stage = subst->context;
-    if (leaf->kind != EX_READ || leaf->buffer != stage->out[0])
-        return NULL;
-    Arena *a = subst->arena;
-    InlineMap map = {stage, leaf->arg};
-    ExprSubst inner = {inline_var, a, &map};
-    const Expr *value = expr_rewrite(&inner, stage->value[0]);
-    if (!leaf->outside)
-        return value;
-    const Expr *inside = expr_const_int(a, DT_BOOL, 1);
-    for (int i = 0; i < leaf->count; i++) {
-        const Expr *low = expr_binary(a, EX_LE, expr_int(a, 0), leaf->arg[i]);
-        const Expr *high = expr_binary(a, EX_LT, leaf->arg[i],
-                                       buffer_extent(a, leaf->buffer, i));
-        inside =
-            expr_binary(a, EX_AND, inside, expr_binary(a, EX_AND, low, high));
-    }
-    return expr_select(a, inside, value, leaf->outside);
-}
-
-bool schedule_inline(Schedule *s, const char *stage)
-{
-    StageState *st;
-    if (!find(s, stage, NULL, &st, NULL))
-        return false;
-    if (st->stage->reduce_count || st->stage->value_count != 1 ||
-        st->stage->out[0]->role != BUF_TEMP)
-        return diag_error(s->diag,
-                          "schedule of %s: %s reduces or is an output and "
-                          "cannot be inlined",
-                          s->def->name, stage);
-    ExprSubst subst = {inline_read, s->arena, st->stage};
-    for (int i = 0; i < s->stages.count; i++) {
-        Stage *user = s->stages.data[i]->stage;
-        if (s->stages.data[i] == st || s->stages.data[i]->is_inlined)
-            continue;
-        for (int k = 0; k < user->value_count; k++)
-            user->value[k] = expr_rewrite(&subst, user->value[k]);
-    }
-    st->is_inlined = true;
-    return schedule_record(s, "inline %s", stage);
-}
-
-/* `x` has the same value in all iterations of the reduction. */
-static bool is_outside_reduction(const Stage *stage, const Expr *x)
-{
-    for (int i = 0; i < stage->reduce_count; i++)
-        if (expr_uses_var(x, stage->reduce[i].var))
-            return false;
-    return true;
-}
-
-/* The factor or divisor of a summand that its reduction does not change;
- * `rest` gets the summand without it, `kind` how it comes back. */
-static const Expr *common_factor(Arena *a, const Stage *stage, const Expr *x,
-                                 const Expr **rest, ExprKind *kind)
-{
-    if (x->kind != EX_MUL && x->kind != EX_DIV)
-        return NULL;
-    for (int i = x->kind == EX_DIV; i < 2; i++) {
-        const Expr *other = x->arg[1 - i];
-        if (!is_outside_reduction(stage, x->arg[i]) ||
-            is_outside_reduction(stage, other))
-            continue;
-        *rest = other;
-        *kind = x->kind;
-        return x->arg[i];
-    }
-    for (int i = 0; i < (x->kind == EX_DIV ? 1 : 2); i++) {
-        const Expr *inner;
-        const Expr *factor = common_factor(a, stage, x->arg[i], &inner, kind);
-        if (!factor)
-            continue;
-        *rest = i == 0 ? expr_binary(a, x->kind, inner, x->arg[1])
-                       : expr_binary(a, x->kind, x->arg[0], inner);
-        return factor;
-    }
-    return NULL;
-}
-
-bool schedule_factor(Schedule *s, const char *stage)
-{
-    StageState *st;
-    if (!find(s, stage, NULL, &st, NULL))
-        return false;
-    Stage *sum = st->stage;
-    const Expr *rest = NULL, *factor = NULL;
-    ExprKind kind = EX_MUL;
-    if (sum->reduce_count && sum->value_count == 1 &&
-        sum->out[0]->role == BUF_TEMP && !strcmp(sum->reducer->name, "sum") &&
-        dtype_is_float(sum->out[0]->dtype))
-        factor = common_factor(s->arena, sum, sum->value[0], &rest, &kind);
-    if (!factor)
-        return diag_error(s->diag,
-                          "schedule of %s: %s is no sum of products with a "
-                          "factor in common, or an output",
-                          s->def->name, stage);
-    /* Its readers see the sum times the factor. */
-    const Expr *own[MAX_RANK];
-    for (int i = 0; i < sum->axis_count; i++)
-        own[i] = expr_var(s->arena, sum->axis[i].var);
-    Stage whole = *sum;
-    whole.value[0] = expr_binary(
-        s->arena, kind, expr_read(s->arena, sum->out[0], own), factor);
-    ExprSubst subst = {inline_read, s->arena, &whole};
-    for (int i = 0; i < s->stages.count; i++) {
-        Stage *user = s->stages.data[i]->stage;
-        for (int k = 0; k < user->value_count; k++)
-            if (user != sum && !s->stages.data[i]->is_inlined)
-                user->value[k] = expr_rewrite(&subst, user->value[k]);
-    }
-    sum->value[0] = rest;
-    return schedule_record(s, "factor %s", stage);
-}
-
 typedef enum SplitKind { SPLIT_PLAIN, SPLIT_EVEN, SPLIT_PADDED } SplitKind;
 
 static bool split(Schedule *s, const char *stage, const char *axis,
@@ -318,7 +184,7 @@ static bool split(Schedule *s, const char *stage, const char *axis,
     static const char *const verbs[] = {"split", "split_even", "split_padded"};
     StageState *st;
     LoopAxis *a;
-    if (!find(s, stage, axis, &st, &a))
+    if (!schedule_find(s, stage, axis, &st, &a))
         return false;
     if (factor < 1)
         return diag_error(s->diag, "schedule of %s: split by %lld",
@@ -411,7 +277,8 @@ bool schedule_fuse(Schedule *s, const char *stage, const char *outer,
 {
     StageState *st;
     LoopAxis *a, *b;
-    if (!find(s, stage, outer, &st, &a) || !find(s, stage, inner, &st, &b))
+    if (!schedule_find(s, stage, outer, &st, &a) ||
+        !schedule_find(s, stage, inner, &st, &b))
         return false;
     int at = stage_leaf_index(st, a);
     if (stage_leaf_index(st, b) != at + 1 || a->is_reduce != b->is_reduce ||
@@ -433,7 +300,7 @@ bool schedule_fuse(Schedule *s, const char *stage, const char *outer,
 bool schedule_reorder(Schedule *s, const char *stage, const char *order)
 {
     StageState *st;
-    if (!find(s, stage, NULL, &st, NULL))
+    if (!schedule_find(s, stage, NULL, &st, NULL))
         return false;
     Vec(LoopAxis *) leaves = {0};
     char *copy = arena_strdup(s->arena, order), *save;
@@ -476,7 +343,7 @@ static bool annotate(Schedule *s, const char *stage, const char *axis,
 {
     StageState *st;
     LoopAxis *a;
-    if (!find(s, stage, axis, &st, &a))
+    if (!schedule_find(s, stage, axis, &st, &a))
         return false;
     if (a->is_reduce && kind != LOOP_UNROLLED)
         return diag_error(s->diag,
@@ -517,7 +384,8 @@ bool schedule_compute_at(Schedule *s, const char *stage, const char *at,
 {
     StageState *st, *target;
     LoopAxis *a;
-    if (!find(s, stage, NULL, &st, NULL) || !find(s, at, axis, &target, &a))
+    if (!schedule_find(s, stage, NULL, &st, NULL) ||
+        !schedule_find(s, at, axis, &target, &a))
         return false;
     for (int k = 0; k < st->stage->value_count; k++)
         if (st->stage->out[k]->role != BUF_TEMP)
@@ -543,7 +411,7 @@ bool schedule_compute_at(Schedule *s, const char *stage, const char *at,
     return schedule_record(s, "compute_at %s %s %s", stage, at, axis);
 }
 
-static const char *const scope_names[] = {
+const char *const scope_names[] = {
     [SCOPE_GLOBAL] = "global",
     [SCOPE_LOCAL] = "local",
     [SCOPE_REGISTER] = "register",
@@ -553,7 +421,7 @@ static const char *const scope_names[] = {
 bool schedule_set_scope(Schedule *s, const char *stage, Scope scope)
 {
     StageState *st;
-    if (!find(s, stage, NULL, &st, NULL))
+    if (!schedule_find(s, stage, NULL, &st, NULL))
         return false;
     if (!st->at || (scope != SCOPE_LOCAL && scope != SCOPE_REGISTER))
         return diag_error(s->diag,
@@ -596,7 +464,7 @@ bool schedule_reduce_lanes(Schedule *s, const char *stage, const char *axis,
 {
     StageState *st;
     LoopAxis *a;
-    if (!find(s, stage, axis, &st, &a))
+    if (!schedule_find(s, stage, axis, &st, &a))
         return false;
     bool power_of_two = lanes > 1 && (lanes & (lanes - 1)) == 0;
     if (!a->is_reduce || !a->root || !power_of_two ||
@@ -619,7 +487,7 @@ bool schedule_reduce_lanes(Schedule *s, const char *stage, const char *axis,
 bool schedule_contract(Schedule *s, const char *stage)
 {
     StageState *st;
-    if (!find(s, stage, NULL, &st, NULL))
+    if (!schedule_find(s, stage, NULL, &st, NULL))
         return false;
     st->contract = true;
     return schedule_record(s, "contract %s", stage);
@@ -631,7 +499,7 @@ bool schedule_prefetch(Schedule *s, const char *stage, const char *buffer,
     StageState *st;
     LoopAxis *a;
     const Buffer *b = definition_find_buffer(s->def, buffer);
-    if (!find(s, stage, axis, &st, &a))
+    if (!schedule_find(s, stage, axis, &st, &a))
         return false;
     if (!b || b->role != BUF_INPUT || !a->is_reduce || step < 1 || ahead < 0)
         return diag_error(s->diag,
@@ -649,104 +517,4 @@ bool schedule_fused_math(Schedule *s)
 {
     s->fused_math = true;
     return schedule_record(s, "fused_math");
-}
-
-void schedule_print_trace(Str *out, const Schedule *s)
-{
-    for (int i = 0; i < s->trace.count; i++)
-        str_addf(out, "%s\n", s->trace.data[i]);
-}
-
-static bool replay_line(Schedule *s, char *line)
-{
-    char *words[4] = {0}, *rest[4] = {0}, *p = line;
-    int count = 0;
-    for (; count < 4; count++) {
-        while (*p == ' ')
-            p++;
-        if (!*p)
-            break;
-        words[count] = p;
-        /* `rest[i]`: from word i to the end, for operands with spaces. */
-        rest[count] = arena_strdup(s->arena, p);
-        while (*p && *p != ' ')
-            p++;
-        if (*p)
-            *p++ = 0;
-    }
-    const char *verb = words[0], *x = words[1], *y = words[2], *z = words[3];
-    int64_t number = z ? strtoll(z, NULL, 10) : 0;
-    if (!verb)
-        return true;
-    if (!strcmp(verb, "fused_math"))
-        return schedule_fused_math(s);
-    if (!x)
-        return diag_error(s->diag, "trace: %s lacks its operand", verb);
-    if (!strcmp(verb, "inline"))
-        return schedule_inline(s, x);
-    if (!strcmp(verb, "factor"))
-        return schedule_factor(s, x);
-    if (!strcmp(verb, "contract"))
-        return schedule_contract(s, x);
-    if (!strcmp(verb, "cache"))
-        return schedule_cache(s, x);
-    if (!y)
-        return diag_error(s->diag, "trace: %s lacks an operand", verb);
-    if (!strcmp(verb, "collapse"))
-        return schedule_collapse(s, x, y);
-    if (!strcmp(verb, "cache_read"))
-        return schedule_cache_read(s, x, y);
-    if (!strcmp(verb, "reorder"))
-        return schedule_reorder(s, x, rest[2]);
-    if (!strcmp(verb, "parallel"))
-        return schedule_parallel(s, x, y);
-    if (!strcmp(verb, "vectorize"))
-        return schedule_vectorize(s, x, y);
-    if (!strcmp(verb, "unroll"))
-        return schedule_unroll(s, x, y);
-    if (!strcmp(verb, "scope")) {
-        for (int i = 0; i <= SCOPE_SHARED; i++)
-            if (!strcmp(y, scope_names[i]))
-                return schedule_set_scope(s, x, (Scope)i);
-        return diag_error(s->diag, "trace: no scope %s", y);
-    }
-    if (!strcmp(verb, "pack")) {
-        const Buffer *b = definition_find_buffer(s->def, x);
-        Layout layout;
-        const char *text = rest[2];
-        if (!b || !layout_parse(&text, b->rank, &layout))
-            return diag_error(s->diag, "trace: pack %s %s", x, rest[2]);
-        return schedule_pack(s, x, layout);
-    }
-    if (!z)
-        return diag_error(s->diag, "trace: %s lacks an operand", verb);
-    if (!strcmp(verb, "prefetch")) {
-        /* "AXIS AHEAD STEP" */
-        char *end = rest[3] + strlen(z);
-        int64_t ahead = strtoll(end, &end, 10);
-        return schedule_prefetch(s, x, y, z, ahead, strtoll(end, NULL, 10));
-    }
-    if (!strcmp(verb, "split"))
-        return schedule_split(s, x, y, number);
-    if (!strcmp(verb, "split_padded"))
-        return schedule_split_padded(s, x, y, number);
-    if (!strcmp(verb, "split_even"))
-        return schedule_split_even(s, x, y, number);
-    if (!strcmp(verb, "fuse"))
-        return schedule_fuse(s, x, y, z);
-    if (!strcmp(verb, "compute_at"))
-        return schedule_compute_at(s, x, y, z);
-    if (!strcmp(verb, "reduce_lanes"))
-        return schedule_reduce_lanes(s, x, y, (int)number);
-    return diag_error(s->diag, "trace: no primitive %s", verb);
-}
-
-bool schedule_replay(Schedule *s, const char *trace)
-{
-    char *copy = arena_strdup(s->arena, trace), *save;
-    for (char *line = strtok_r(copy, "\n", &save); line;
-         line = strtok_r(NULL, "\n", &save))
-        if (!replay_line(s, line))
-            return false;
-    return true;
 }

@@ -60,7 +60,13 @@ struct Schedule {
     Vec(const char *) trace;
 };
 
+extern const char *const scope_names[]; /* by Scope */
+
 StageState *schedule_stage(const Schedule *s, const char *name);
+/* Finds a live stage and (when `axis` is not NULL) one of its leaves; a
+ * diagnostic when there is none. */
+bool schedule_find(Schedule *s, const char *stage, const char *axis,
+                   StageState **st, LoopAxis **leaf);
 /* The number of iterations is known at run time only. */
 bool axis_is_limited(const LoopAxis *axis);
 /* Position among the leaves, -1 when not a leaf. */
