@@ -263,8 +263,7 @@ static json_t *manifest_json(Diag *diag, const Program *program,
     json_object_set_new(root, "source", hash_json(program->source_hash));
     json_object_set_new(root, "target", json_string(target->name));
     if (program->choices_hash)
-        json_object_set_new(root, "choices",
-                            hash_json(program->choices_hash));
+        json_object_set_new(root, "choices", hash_json(program->choices_hash));
     json_object_set_new(root, "arch", json_string(arch));
     json_object_set_new(root, "cpu_flags", flags);
     json_object_set_new(
