@@ -8,9 +8,8 @@
 #include "reports/page.h"
 
 enum { MAX_GROUPS = 10 }; /* shown at each end */
-/* Bounds of the scale of ratios. */
+/* The least that the scale of ratios goes to. */
 #define MIN_SPAN 1.15
-#define MAX_SPAN 5.0
 
 /* A group with what it is part of. */
 typedef struct Part {
@@ -37,16 +36,6 @@ static int compare_parts(const void *a, const void *b)
 static const char *count_text(Page *p, double count)
 {
     return format_value(p->arena, "count", count);
-}
-
-/* One scale for a table, as lengths are compared down the column. */
-static double wider(double span, const Ratio *ratio)
-{
-    double high = isnan(ratio->high) ? ratio->value : ratio->high;
-    double low = isnan(ratio->low) ? ratio->value : ratio->low;
-    span = high > span ? high : span;
-    span = low > 0 && 1 / low > span ? 1 / low : span;
-    return span < MAX_SPAN ? span : MAX_SPAN;
 }
 
 static void add_ratio_cells(Page *p, const Ratio *ratio, double noise,
@@ -90,7 +79,7 @@ static void add_wholes(Page *p, const Wholes *wholes)
     str_add(&p->body, "<tbody>\n");
     double span = MIN_SPAN;
     for (int i = 0; i < wholes->count; i++)
-        span = wider(span, &wholes->data[i]->ratio);
+        span = page_wider_span(span, &wholes->data[i]->ratio);
     for (int i = 0; i < wholes->count; i++)
         add_whole(p, wholes->data[i], span);
     str_add(&p->body, "</tbody></table></div>\n");
@@ -138,7 +127,7 @@ static void add_groups(Page *p, const Wholes *wholes)
     str_add(&p->body, "<tbody>\n");
     double span = MIN_SPAN;
     for (int i = 0; i < parts.count; i++)
-        span = wider(span, &parts.data[i].group->ratio);
+        span = page_wider_span(span, &parts.data[i].group->ratio);
     for (int i = 0; i < parts.count; i++)
         if (left_out <= 0 || i < MAX_GROUPS || i >= parts.count - MAX_GROUPS)
             add_group(p, &parts.data[i], span);

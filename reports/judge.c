@@ -272,3 +272,12 @@ void judged_free(Judged *j)
         if (j->details[i])
             detail_free((RunDetail *)j->details[i]);
 }
+
+double judged_newest_value(const Judged *j, int c, int metric)
+{
+    double value = NAN;
+    for (int i = history_newest(j->h); i >= 0 && isnan(value); i--)
+        if (record_is_ok(data_record(j->h, i, c)))
+            value = data_value(j->h, i, c, metric);
+    return value;
+}

@@ -64,6 +64,8 @@ void judged_free(Judged *j); /* what does not live in the arena */
 const char *judge_verdict_name(Verdict verdict);
 /* The move of a metric, or NULL. */
 const Move *judgement_move(const Judgement *j, int metric);
+/* The newest value that there is of a case; NAN: none. */
+double judged_newest_value(const Judged *j, int c, int metric);
 /* A metric's values over all runs of a case, NAN for none; in the arena. */
 const double *history_values(Arena *arena, const History *h, int c,
                              int metric);

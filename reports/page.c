@@ -61,6 +61,16 @@ void page_add_verdict(Page *p, const char *name)
     str_add(&p->body, "</span>");
 }
 
+double page_wider_span(double span, const Ratio *ratio)
+{
+    const double most = 5;
+    double high = isnan(ratio->high) ? ratio->value : ratio->high;
+    double low = isnan(ratio->low) ? ratio->value : ratio->low;
+    span = high > span ? high : span;
+    span = low > 0 && 1 / low > span ? 1 / low : span;
+    return span < most ? span : most;
+}
+
 void page_add_interval(Page *p, const Ratio *r, double threshold, double span,
                        const char *class)
 {

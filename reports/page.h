@@ -27,6 +27,9 @@ int page_mode(Page *p, const char *mode);
 void page_add_mode(Page *p, const char *mode);
 /* A verdict with its colour. */
 void page_add_verdict(Page *p, const char *name);
+/* The factor that one scale for a table of ratios goes to, with one more of
+ * them: lengths are compared down the column. 5 at most. */
+double page_wider_span(double span, const Ratio *ratio);
 /* An interval as a line with a dot on a logarithmic scale from 1 / `span` to
  * `span`, with a band of `threshold` around 1, in the colour of a class:
  * "good", "bad" or "even". */

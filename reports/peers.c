@@ -8,9 +8,8 @@
 #include "reports/trend_plot.h"
 
 enum { NAME_LENGTH = 21, ROW = 17 };
-/* Bounds of the scale of the tables' intervals. */
+/* The least that the scale of the tables' intervals goes to. */
 #define MIN_SPAN 1.15
-#define MAX_SPAN 5.0
 
 bool is_peer_suite(const History *h)
 {
@@ -21,15 +20,6 @@ static const char *mode_name(Page *p, const char *engine, double threads)
 {
     return arena_printf(p->arena, "%s-t%.0f", engine,
                         isnan(threads) ? 0 : threads);
-}
-
-static double wider(double span, const Ratio *ratio)
-{
-    double high = isnan(ratio->high) ? ratio->value : ratio->high;
-    double low = isnan(ratio->low) ? ratio->value : ratio->low;
-    span = high > span ? high : span;
-    span = low > 0 && 1 / low > span ? 1 / low : span;
-    return span < MAX_SPAN ? span : MAX_SPAN;
 }
 
 static const char *class_of(const Ratio *r)
@@ -58,7 +48,7 @@ static void add_means(Page *p, const RunDetail *d)
         return;
     double span = MIN_SPAN;
     for (int i = 0; i < d->peer_means.count; i++)
-        span = wider(span, &d->peer_means.data[i].ratio);
+        span = page_wider_span(span, &d->peer_means.data[i].ratio);
     str_add(&p->body, "<div class=\"scroll\"><table class=\"sortable\">\n");
     html_head(&p->body, "<engine|threads|<geometric mean|models|least|<model");
     str_add(&p->body, "<tbody>\n");
@@ -218,7 +208,7 @@ static void add_rows(Page *p, const RunDetail *d)
 {
     double span = MIN_SPAN;
     for (int i = 0; i < d->peers.count; i++)
-        span = wider(span, &d->peers.data[i].ratio);
+        span = page_wider_span(span, &d->peers.data[i].ratio);
     str_add(&p->body,
             "<div class=\"scroll\"><table class=\"cases sortable\">\n");
     html_head(&p->body, "<model|<engine, threads|<peer / Assay|Assay|peer|"
@@ -230,15 +220,6 @@ static void add_rows(Page *p, const RunDetail *d)
 }
 
 /* ---- trends ----------------------------------------------------------- */
-
-static double newest_value(const Judged *j, int c, int metric)
-{
-    double value = NAN;
-    for (int i = history_newest(j->h); i >= 0 && isnan(value); i--)
-        if (record_is_ok(data_record(j->h, i, c)))
-            value = data_value(j->h, i, c, metric);
-    return value;
-}
 
 /* The cases of a model that was not drawn before. */
 static void add_model_trend(Page *p, const Judged *j, int metric, int first)
@@ -254,7 +235,7 @@ static void add_model_trend(Page *p, const Judged *j, int metric, int first)
                    .number = metric};
     for (int i = first; i < j->case_count; i++) {
         const Case *c = &h->cases.data[j->cases[i].c];
-        double newest = newest_value(j, j->cases[i].c, metric);
+        double newest = judged_newest_value(j, j->cases[i].c, metric);
         if (strcmp(c->model, model) || isnan(newest))
             continue;
         panel.series[panel.count++] = (Series){.judgement = &j->cases[i],

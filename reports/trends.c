@@ -17,16 +17,6 @@ enum {
 
 /* ---- cases of a model ------------------------------------------------- */
 
-/* The newest value there is of a case; NAN: none. */
-static double newest_value(const Judged *j, int c, int metric)
-{
-    double value = NAN;
-    for (int i = history_newest(j->h); i >= 0 && isnan(value); i--)
-        if (record_is_ok(data_record(j->h, i, c)))
-            value = data_value(j->h, i, c, metric);
-    return value;
-}
-
 static int compare_series(const void *a, const void *b)
 {
     double x = ((const Series *)a)->newest, y = ((const Series *)b)->newest;
@@ -49,7 +39,7 @@ static int collect(Page *page, const Judged *j, int metric, int first,
             continue;
         if (i < first)
             return 0;
-        double newest = newest_value(j, j->cases[i].c, metric);
+        double newest = judged_newest_value(j, j->cases[i].c, metric);
         if (!isnan(newest))
             all[count++] =
                 (Series){.judgement = &j->cases[i],
@@ -98,7 +88,7 @@ static void fill_dot_plot(Page *page, const Judged *j, int metric, DotPlot *d)
     const Metric *m = &page->data->metrics.data[metric];
     Series *all = ARENA_ARRAY(page->arena, Series, j->case_count);
     for (int c = 0; c < j->case_count; c++) {
-        double value = newest_value(j, j->cases[c].c, metric);
+        double value = judged_newest_value(j, j->cases[c].c, metric);
         d->largest = value > d->largest ? value : d->largest;
         d->least = value < d->least ? value : d->least;
     }
@@ -210,7 +200,7 @@ static bool any_changes(const Judged *j, int metric)
 {
     for (int i = 0; i < j->case_count; i++) {
         Series one = {.c = j->cases[i].c,
-                      .newest = newest_value(j, j->cases[i].c, metric)};
+                      .newest = judged_newest_value(j, j->cases[i].c, metric)};
         if (changes(j, metric, &one, 1))
             return true;
     }
@@ -273,7 +263,7 @@ static int count_moves(const Judged *j, int metric, bool *worse)
 static bool has_values(const Judged *j, int metric)
 {
     for (int i = 0; i < j->case_count; i++)
-        if (!isnan(newest_value(j, j->cases[i].c, metric)))
+        if (!isnan(judged_newest_value(j, j->cases[i].c, metric)))
             return true;
     return false;
 }
