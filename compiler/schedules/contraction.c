@@ -27,6 +27,7 @@ typedef struct Contraction {
     bool transposed; /* the output is contiguous along the pixels */
     bool panels_outside;
     double tiles;        /* that read all weights each */
+    bool stays;          /* the weights do, in the second level cache */
     const char *deepest; /* reduction loop around what is unrolled, or NULL */
     int64_t unroll;
     Tile tile;
@@ -393,6 +394,7 @@ static void choose_order(Look *look, Contraction *c, int64_t panel,
                  channels > 3 * (double)panel;
     c->panels_outside =
         look_knob(look, "panels_outside", heavy || tiles < 4, either, 2);
+    c->stays = weights <= stays;
     c->tiles = tiles;
 }
 
@@ -534,8 +536,54 @@ static bool prefetch_weights(Look *look, const Contraction *c, int64_t panel,
 typedef struct OuterLoop {
     const char *name;
     int64_t extent;
-    bool is_row; /* neither pixels nor channels */
+    bool is_row; /* joins the ones before it: neither pixels nor channels */
 } OuterLoop;
+
+/* With the panels outside, threads that share them write channels of all
+ * pixels, and what reads the result by rows gets half of it from another
+ * core's cache. Weights that every core can hold are better read by each for
+ * pixels of its own: the first loop behind the panels goes in pieces, piece by
+ * piece around the panels, and both are one loop for threads to share. False
+ * when a primitive refused. */
+static bool share_pixels(Look *look, const Contraction *c, int64_t panel,
+                         OuterLoop *loop, int *count)
+{
+    static const int64_t candidates[] = {1, 2, 4};
+    Schedule *s = look->s;
+    const Stage *out = c->out->stage;
+    int64_t channels = out->axis[c->vector_axis].extent, pieces = 1;
+    OuterLoop *next = NULL;
+    for (int i = 1; i < *count && !next; i++)
+        if (loop[i].extent > 1)
+            next = &loop[i];
+    const LoopAxis *axis = NULL;
+    for (int i = 0; next && i < c->out->leaves.count; i++)
+        if (!strcmp(c->out->leaves.data[i]->name, next->name))
+            axis = c->out->leaves.data[i];
+    bool divides = axis && !axis_is_limited(axis) && channels % panel == 0 &&
+                   (!axis->split_from ||
+                    axis->split_from->extent % axis->split_from->factor == 0);
+    if (divides && next->extent % 2 == 0)
+        pieces = next->extent % 4 == 0 ? 4 : 2;
+    pieces = look_knob(look, "pieces", c->stays ? pieces : 1, candidates,
+                       pieces == 4   ? 3
+                       : pieces == 2 ? 2
+                                     : 1);
+    if (pieces == 1)
+        return true;
+    if (!schedule_split(s, out->name, next->name, next->extent / pieces))
+        return false;
+    const char *name = next->name;
+    next->name = arena_printf(s->arena, "%s.i", name);
+    next->extent /= pieces;
+    next->is_row = false;
+    for (int i = *count; i > 0; i--)
+        loop[i] = loop[i - 1];
+    (*count)++;
+    loop[0] = (OuterLoop){arena_printf(s->arena, "%s.o", name), pieces, true};
+    loop[1].is_row = true;
+    return true;
+}
 
 /* Orders the loops of the output stage. `attach` gets the loop in which a
  * tile is computed. */
@@ -548,7 +596,7 @@ static bool order_output(Look *look, Contraction *c, int64_t panel,
     int64_t channels = out->axis[c->vector_axis].extent;
     int64_t pixels = 1, rows = 1;
     const char *pixel = NULL, *row = NULL;
-    OuterLoop loop[MAX_RANK + 2];
+    OuterLoop loop[MAX_RANK + 3];
     int count = 0;
     for (int i = 0; i < out->axis_count; i++) {
         if (i == c->pixel_axis) {
@@ -577,6 +625,8 @@ static bool order_output(Look *look, Contraction *c, int64_t panel,
         count++;
         if (pixel)
             loop[count++] = tiles;
+        if (panels.extent > 1 && !share_pixels(look, c, panel, loop, &count))
+            return false;
     } else if (rows == 1 && pixel) {
         loop[count++] = tiles;
         loop[count++] = panels;
@@ -587,7 +637,7 @@ static bool order_output(Look *look, Contraction *c, int64_t panel,
     }
     /* Loops of one iteration vanish; they go inside, so that the first
      * real one can be parallel. */
-    const char *names[MAX_RANK + 4];
+    const char *names[MAX_RANK + 5];
     int n = 0, fusable = 0;
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < count; i++)

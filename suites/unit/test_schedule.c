@@ -161,6 +161,16 @@ static const Case cases[] = {
      "  stage y[n:1, o:1, h:113, w:20] sum[k_r:37] = (p[n, o, h, k_r] * "
      "v[n, o, k_r, w])\n}\n",
      {"q [0 2 1 3]", "k [0 3 1 2]", "v [0 2 1 3]", "y [0 2 1 3]"}},
+    {"more weights than data: pixels in pieces around the panels",
+     "definition conv {\n"
+     "  in x f32[1, 24, 8, 6]\n  const w f32[256, 24, 1, 1]\n"
+     "  const b f32[256]\n  temp t f32[1, 256, 8, 6]\n"
+     "  out y f32[1, 256, 8, 6]\n"
+     "  stage t[n:1, o:256, h:8, w:6] sum[c:24] = (x[n, c, h, w] * "
+     "w[o, c, 0, 0])\n"
+     "  stage y[n:1, o:256, h:8, w:6] = max((t[n, o, h, w] + b[o]), 0.0)\n"
+     "}\n",
+     {"x [0 2 3 1]", "y [0 2+1+1 3+1+1 1]"}},
     {"softmax of rows",
      "definition softmax {\n"
      "  in x f32[6, 77]\n  temp m f32[6, 1]\n  temp s f32[6, 1]\n"
@@ -662,6 +672,9 @@ static void test_ways(void **state)
     assert_true(trace_has("attention in one kernel", "parallel y o\n"));
     assert_true(trace_has("attention of few heads, threads share rows",
                           "parallel y h.o\n"));
+    assert_true(
+        trace_has("more weights than data: pixels in pieces around the panels",
+                  "fuse y h.o.o o.o\n"));
     assert_true(trace_has("attention of one head", "parallel k_cached"));
     assert_false(trace_has("planes to pixels of few channels", "vectorize"));
     assert_true(
