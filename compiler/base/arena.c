@@ -134,6 +134,7 @@ void *arena_copy(Arena *arena, const void *data, size_t size)
 
 char *arena_strndup(Arena *arena, const char *text, size_t length)
 {
+    length = strnlen(text, length);
     char *copy = arena_alloc(arena, length + 1);
     memcpy(copy, text, length);
     return copy;

@@ -23,6 +23,7 @@ void *arena_try_alloc(Arena *arena, size_t size);
 void *arena_alloc_array(Arena *arena, size_t count, size_t size);
 void *arena_copy(Arena *arena, const void *data, size_t size);
 char *arena_strdup(Arena *arena, const char *text);
+/* At most `length` characters, fewer where the text ends before. */
 char *arena_strndup(Arena *arena, const char *text, size_t length);
 char *arena_printf(Arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -45,6 +45,9 @@ static void test_arena(void **state)
     assert_int_equal(big[(5 << 20) - 1], 0);
     assert_string_equal(arena_printf(a, "%d-%s", 7, "x"), "7-x");
     assert_string_equal(arena_strndup(a, "hello", 2), "he");
+    size_t before = arena_used(a);
+    assert_string_equal(arena_strndup(a, "hello", 60), "hello");
+    assert_in_range(arena_used(a) - before, 6, 32);
     assert_true(arena_used(a) > (5 << 20));
 }
 
