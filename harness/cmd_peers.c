@@ -288,11 +288,20 @@ static bool all_installed(Peers *p)
 static bool check_request(Peers *p)
 {
     Diag *diag = diag_new(p->arena, NULL);
-    if (!target_find(p->arena, diag, p->compile.assay.target)) {
+    const Target *target =
+        target_find(p->arena, diag, p->compile.assay.target);
+    if (!target) {
         bad_input("%s", diag->errors.data[0]);
         return false;
     }
     Str fault = {0};
+    if (target->run != RUN_HOST || !target_is_runnable(target, &fault)) {
+        bad_input("target %s does not run on this machine%s%s; engines are "
+                  "measured where Assay's code runs, too",
+                  target->name, fault.length ? ": " : "", str_text(&fault));
+        str_free(&fault);
+        return false;
+    }
     bool ok = results_can_store(p->arena, p->results, &fault);
     if (!ok)
         bad_input("--results %s: %s", p->results, str_text(&fault));

@@ -184,7 +184,8 @@ static json_t *run_assay(Meeting *m, double seconds, const char *output)
 
 static const char *peer_folder(const Meeting *m)
 {
-    return arena_printf(m->arena, "%s/%s", m->model->work, m->engine->name);
+    return arena_printf(m->arena, "%s/engine-%s", m->model->work,
+                        m->engine->name);
 }
 
 /* The report's own word for why there is nothing to measure. */
@@ -271,10 +272,14 @@ static json_t *run_peer(Meeting *m, double seconds)
     vec_push(arena, &argv, NULL);
     Str failure = {0};
     ChildEnd end;
-    json_t *report =
-        child_json(argv.data, &m->plan->build.limits, &end, &failure);
+    ProcessLimits limits = m->plan->build.limits;
+    limits.with_children = true;
+    json_t *report = child_json(argv.data, &limits, &end, &failure);
+    /* Its exit codes are not ours: any other than 0 is a failure. */
+    bool is_code = end.status == CASE_OK || end.status == CASE_FAILED_CHECK ||
+                   end.status == CASE_REFUSED;
     if (!report || end.status != CASE_OK)
-        fail(m, PEER_FAILED, end.status == CASE_OK ? CASE_CRASHED : end.status,
+        fail(m, PEER_FAILED, is_code ? CASE_CRASHED : end.status,
              str_text(&failure));
     else if (!json_is_object(report))
         fail(m, PEER_FAILED, CASE_CRASHED, "its report is no JSON object");
@@ -333,15 +338,16 @@ static bool check(Meeting *m)
 /* Of a process: at most MOST_SAMPLES, evenly; false unless all are times. */
 static bool take_samples(Meeting *m, const json_t *report, Samples *samples)
 {
+    const double least = 1e-9, most = 1e6;
     const json_t *list = json_object_get(report, "samples");
     size_t count = json_array_size(list);
     size_t kept = count < MOST_SAMPLES ? count : MOST_SAMPLES;
     double *seconds = ARENA_ARRAY(m->arena, double, kept + 1);
     for (size_t i = 0; i < kept; i++) {
         seconds[i] = json_number_value(json_array_get(list, i * count / kept));
-        if (!(seconds[i] > 0))
+        if (!(seconds[i] >= least && seconds[i] <= most))
             return fail(m, PEER_FAILED, CASE_CRASHED,
-                        "its report has a sample that is no time");
+                        "its report has a sample that is no time in seconds");
     }
     if (!kept)
         return fail(m, PEER_FAILED, CASE_CRASHED, "its report has no samples");

@@ -48,10 +48,22 @@ static void close_capture(Capture *c)
     close_end(c, 1);
 }
 
-/* Reads what both pipes hold until they close or time is up. Both at once:
- * a child that fills one pipe while we wait on the other would hang. */
-static bool read_streams(Capture *captures, double deadline)
+static bool has_ended(pid_t pid)
 {
+    siginfo_t info = {0};
+    /* It stays a zombie for reap. */
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) ||
+           info.si_pid == pid;
+}
+
+/* Reads what both pipes hold until they close or time is up. Both at once:
+ * a child that fills one pipe while we wait on the other would hang. `pid`:
+ * the end of that process is the end, even if others hold the pipes; 0: none.
+ */
+static bool read_streams(Capture *captures, double deadline, pid_t pid)
+{
+    const int look = 100; /* ms */
+
     for (;;) {
         struct pollfd polls[2];
         Capture *of[2];
@@ -71,7 +83,11 @@ static bool read_streams(Capture *captures, double deadline)
                 return false;
             wait = (int)(left * 1e3) + 1;
         }
-        if (poll(polls, count, wait) < 0 && errno != EINTR)
+        if (pid && (wait < 0 || wait > look))
+            wait = look;
+        bool was_over = pid && has_ended(pid);
+        int ready = poll(polls, count, was_over ? 0 : wait);
+        if ((ready < 0 && errno != EINTR) || (ready == 0 && was_over))
             return true;
         for (nfds_t i = 0; i < count; i++) {
             if (!polls[i].revents)
@@ -92,10 +108,7 @@ static void stop(pid_t pid)
 {
     kill(pid, SIGTERM);
     for (int i = 0; i < 200; i++) {
-        siginfo_t info = {0};
-        /* It stays a zombie for reap. */
-        if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) ||
-            info.si_pid == pid)
+        if (has_ended(pid))
             return;
         struct timespec pause = {0, 10000000};
         nanosleep(&pause, NULL);
@@ -137,16 +150,22 @@ static void limit_memory(int64_t bytes)
     setrlimit(RLIMIT_DATA, &limit);
 }
 
-static int spawn(pid_t *pid, const char *const *argv, const Capture *captures)
+static int spawn(pid_t *pid, const char *const *argv, const Capture *captures,
+                 bool leads)
 {
     posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
     posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+    if (leads)
+        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
     for (int i = 0; i < 2; i++)
         if (captures[i].fd[1] >= 0)
             posix_spawn_file_actions_adddup2(&actions, captures[i].fd[1],
                                              i + 1);
-    int fault = posix_spawnp(pid, argv[0], &actions, NULL,
+    int fault = posix_spawnp(pid, argv[0], &actions, &attributes,
                              (char *const *)(argv), environ);
+    posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     return fault;
 }
@@ -154,7 +173,7 @@ static int spawn(pid_t *pid, const char *const *argv, const Capture *captures)
 /* With a limit that holds from the first instruction of the program on: set
  * from outside it could come after the child has started others. */
 static int spawn_limited(pid_t *pid, const char *const *argv,
-                         const Capture *captures, int64_t bytes)
+                         const Capture *captures, int64_t bytes, bool leads)
 {
     int fault = 0, report[2];
     if (pipe2(report, O_CLOEXEC))
@@ -166,6 +185,8 @@ static int spawn_limited(pid_t *pid, const char *const *argv,
         for (int i = 0; i < 2; i++)
             if (captures[i].fd[1] >= 0)
                 dup2(captures[i].fd[1], i + 1);
+        if (leads)
+            setpgid(0, 0);
         limit_memory(bytes);
         execvp(argv[0], (char *const *)(argv));
         fault = errno;
@@ -188,17 +209,21 @@ static void attend(pid_t pid, Capture *captures, const ProcessLimits *limits,
 {
     double start = now();
     double deadline = limits->seconds > 0 ? start + limits->seconds : 0;
-    cleanup_add_child(pid);
+    /* A negative number stands for all of its group. */
+    pid_t all = limits->with_children ? -pid : pid;
+    cleanup_add_child(all);
     close_end(&captures[0], 1);
     close_end(&captures[1], 1);
-    if (!read_streams(captures, deadline)) {
+    if (!read_streams(captures, deadline, limits->with_children ? pid : 0)) {
         stop(pid);
         result->timed_out = true;
     }
     close_capture(&captures[0]);
     close_capture(&captures[1]);
     reap(pid, deadline, result);
-    cleanup_forget_child(pid);
+    if (limits->with_children)
+        kill(all, SIGKILL);
+    cleanup_forget_child(all);
     result->seconds = now() - start;
 }
 
@@ -214,8 +239,9 @@ bool process_run(const char *const *argv, Str *out, Str *err,
     }
     pid_t pid;
     int fault = limits->memory_bytes
-                    ? spawn_limited(&pid, argv, captures, limits->memory_bytes)
-                    : spawn(&pid, argv, captures);
+                    ? spawn_limited(&pid, argv, captures, limits->memory_bytes,
+                                    limits->with_children)
+                    : spawn(&pid, argv, captures, limits->with_children);
     if (fault) {
         close_capture(&captures[0]);
         close_capture(&captures[1]);

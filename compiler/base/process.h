@@ -12,6 +12,9 @@ typedef struct ProcessLimits {
     /* Of private data of each process, those that it starts included: more
      * is refused to it; 0: none. */
     int64_t memory_bytes;
+    /* It leads a group of its own, and whatever it started ends when it
+     * does: for programs that are not ours. Only process_run. */
+    bool with_children;
 } ProcessLimits;
 
 typedef struct ProcessResult {

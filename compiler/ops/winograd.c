@@ -339,6 +339,17 @@ static bool are_whole(const Array *w)
     return true;
 }
 
+/* Numbers of which the transform has finite sums: an infinity or NaN would
+ * spread over all results of a tile. */
+static bool are_moderate(const Array *w)
+{
+    const double most = 1e30;
+    for (int64_t i = 0; i < array_count(w); i++)
+        if (!(fabs(array_get(w, i)) <= most))
+            return false;
+    return true;
+}
+
 /* 3x3, all strides 1, of constant weights; extents are numbers. */
 static bool is_filter(const Node *node)
 {
@@ -348,7 +359,8 @@ static bool is_filter(const Node *node)
            w->type.dims[2].value == 3 && w->type.dims[3].value == 3 &&
            all_are(node, "strides", 1) && all_are(node, "dilations", 1) &&
            type_most(&node->outputs.data[0]->type) > 0 &&
-           w->type.dims[1].value > 0 && !are_whole(w->value);
+           w->type.dims[1].value > 0 && !are_whole(w->value) &&
+           are_moderate(w->value);
 }
 
 bool conv_direct_work(const Node *node, int lanes, OpWork *work)

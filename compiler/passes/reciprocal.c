@@ -5,9 +5,11 @@
  * those stands in its place. A processor divides a vector in the time of a
  * dozen products, and a product is cheap enough to be computed again for every
  * reader. The result is rounded once more than the quotient was, hence -O2;
- * and where it is rounded to a whole number or compared before anything sums
- * it, the quotient stays: 49 / 49 is 1, and 49 * (1 / 49) is not. */
+ * and where it is rounded to a whole number or compared before an elementary
+ * function is taken of it, the quotient stays: 49 / 49 is 1, and 49 * (1 / 49)
+ * is not. */
 #include <math.h>
+#include <string.h>
 
 #include "ops/make.h"
 #include "passes/util.h"
@@ -26,8 +28,18 @@ static bool is_quotient(Arena *scratch, const Node *node)
            x->arg[1]->buffer == definition_find_buffer(def, "in1");
 }
 
-static bool has_steps(const Expr *x)
+typedef enum Effect {
+    SMOOTH,  /* a last bit moves the result by about as much */
+    STEPS,   /* a last bit may decide: roundings, comparisons */
+    INEXACT, /* an elementary function: nothing behind it is exact */
+} Effect;
+
+static Effect effect_of(const Expr *x)
 {
+    Effect effect = SMOOTH;
+
+    if (x->kind >= EX_EXP && x->kind <= EX_COS)
+        return INEXACT;
     switch (x->kind) {
     case EX_FLOOR:
     case EX_CEIL:
@@ -38,36 +50,48 @@ static bool has_steps(const Expr *x)
     case EX_LE:
     case EX_EQ:
     case EX_NE:
-        return true;
+        return STEPS;
     case EX_CAST:
         if (!dtype_is_float(x->dtype))
-            return true;
+            return STEPS;
         break;
     default:
         break;
     }
-    for (int i = 0; i < x->count; i++)
-        if (has_steps(x->arg[i]))
-            return true;
-    return false;
+    for (int i = 0; i < x->count && effect == SMOOTH; i++)
+        effect = effect_of(x->arg[i]);
+    return effect;
 }
 
-/* Nothing that reads `t` makes a step of a last bit, as far as elementwise
- * nodes go; what sums is never that exact. */
+static Effect node_effect(Arena *scratch, const Node *node)
+{
+    Definition *def = define_node(scratch, node);
+
+    for (int k = 0; def && k < def->stages.count; k++)
+        for (int v = 0; v < def->stages.data[k]->value_count; v++) {
+            const Stage *stage = def->stages.data[k];
+            Effect effect = effect_of(stage->value[v]);
+            if (effect != SMOOTH)
+                return effect;
+            /* Which of several is chosen. */
+            if (stage->reducer && !strcmp(stage->reducer->name, "custom"))
+                return STEPS;
+        }
+    return def ? SMOOTH : STEPS;
+}
+
+/* A whole quotient may matter as one until an elementary function has been
+ * taken of it. Sums and maxima keep whole numbers whole. */
 static bool is_read_smoothly(Arena *scratch, const Tensor *t, int depth)
 {
     for (int i = 0; i < t->users.count; i++) {
         const Node *user = t->users.data[i];
         Tensor *out = node_only_output(user);
-        if (user->op->traits & OP_REDUCTION)
+        Effect effect = node_effect(scratch, user);
+        if (effect == INEXACT)
             continue;
-        Definition *def = define_node(scratch, user);
-        if (!def || !out || depth == 0)
-            return false;
-        for (int k = 0; k < def->stages.count; k++)
-            if (has_steps(def->stages.data[k]->value[0]))
-                return false;
-        if (!is_read_smoothly(scratch, out, depth - 1))
+        if (effect == STEPS || !out || depth == 0 ||
+            !is_read_smoothly(scratch, out, depth - 1))
             return false;
     }
     return true;

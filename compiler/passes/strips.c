@@ -146,6 +146,15 @@ static bool has_rows(const Tensor *t)
            t->type.dims[0].value == 1;
 }
 
+/* Each row of the result needs the row of operand 0 of the same number. */
+static bool is_point(const Node *node, const Window *w)
+{
+    const Tensor *in = node->inputs.data[0], *out = node->outputs.data[0];
+
+    return w->stride == 1 && !w->first && !w->last &&
+           extent_equal(in->type.dims[ROWS], out->type.dims[ROWS]);
+}
+
 /* Whether rows of the result need but some rows of operand 0, and which. */
 static bool find_window(Arena *scratch, const Node *node, Window *window)
 {
@@ -171,8 +180,7 @@ static bool find_window(Arena *scratch, const Node *node, Window *window)
     }
     if (w.bad || !w.found)
         return false;
-    bool is_point = window->stride == 1 && !window->first && !window->last;
-    return is_point ||
+    return is_point(node, window) ||
            (takes_padding(node) &&
             node_input_border(scratch, node, 0, window->lo, window->hi)) ||
            (takes_padding(node) && window->first >= 0);
@@ -223,8 +231,8 @@ static bool find_chain(Arena *scratch, Node *start, double cache, Chain *c)
             break;
         const Window *w = &c->windows.data[c->nodes.count - 1];
         bool is_anchor = next->op->traits & OP_ANCHOR;
-        bool is_point = w->stride == 1 && w->first == w->last;
-        if (is_anchor && !is_point && bytes_of(t) <= cache) {
+        bool is_single = w->stride == 1 && w->first == w->last;
+        if (is_anchor && !is_single && bytes_of(t) <= cache) {
             c->nodes.count--;
             c->windows.count--;
             break;
@@ -286,6 +294,8 @@ static int count_strips(Arena *scratch, const Chain *c, double cache)
             repeated += share * (double)(r.end - r.first);
             work += i ? 0 : share * (double)rows(result(c, k));
             r = rows_read(c, k, r, &padding);
+            if (r.first >= r.end)
+                return 0; /* nothing but zeros around the operand */
         }
     }
     return repeated <= work * (1 + most_repeated) &&
@@ -316,14 +326,14 @@ static Tensor *make_rows(Graph *g, Chain *c, int i, Rows r, Node *before)
         inputs[k] = k == 0 && i > 0 ? make_rows(g, c, i - 1, read, before)
                                     : slice_rows(g, node->inputs.data[k],
                                                  k == 0 ? read : r, before);
-    bool is_point = w->stride == 1 && !w->first && !w->last;
     int64_t pads[2 * MAX_RANK];
     int rank = node->outputs.data[0]->type.rank, n = rank - ROWS;
     for (int k = 0; k < n; k++) {
         pads[k] = k ? w->lo[ROWS + k] : padding.first;
         pads[n + k] = k ? w->hi[ROWS + k] : padding.end;
     }
-    Tensor *made = op_make_like(g, node, inputs, is_point ? NULL : pads, n);
+    Tensor *made =
+        op_make_like(g, node, inputs, is_point(node, w) ? NULL : pads, n);
     graph_add_source(g, made->producer, node);
     graph_move_before(g, made->producer, before);
     return made;

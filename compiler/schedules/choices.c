@@ -248,9 +248,12 @@ static char *read_text(Arena *arena, const char *path)
     size_t n;
     if (!file)
         return NULL;
-    while ((n = fread(block, 1, sizeof block, file)) > 0)
+    /* Some thousand lines are a lot; a device may never end. */
+    const size_t most = 64 << 20;
+    while (text.length <= most &&
+           (n = fread(block, 1, sizeof block, file)) > 0)
         str_add_bytes(&text, block, n);
-    int error = ferror(file) ? errno : 0;
+    int error = ferror(file) ? errno : text.length > most ? EFBIG : 0;
     fclose(file);
     if (!error && strlen(str_text(&text)) != text.length)
         error = EILSEQ;
@@ -265,7 +268,11 @@ ChoiceLog *choices_read(Arena *arena, Diag *diag, const char *path)
     char *text = read_text(arena, path);
     if (text)
         return choices_parse(arena, diag, path, text);
-    diag_error(diag, "choices %s: %s", path, strerror(errno));
+    diag_error(diag, "choices %s: %s%s", path,
+               errno == EILSEQ ? "it is no text" : strerror(errno),
+               errno == EILSEQ || errno == EFBIG
+                   ? "; name a log that assay tune wrote"
+                   : "");
     return NULL;
 }
 

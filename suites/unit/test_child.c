@@ -5,8 +5,10 @@
 #include <stddef.h>
 #include <cmocka.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "harness/child.h"
 
@@ -34,6 +36,42 @@ static void check_end(const char *script, ProcessLimits limits,
     assert_non_null(strstr(str_text(&s.failure), word));
     json_decref(s.report);
     str_free(&s.failure);
+}
+
+/* Of a program that is not ours everything ends with it, at once. */
+static void what_it_started_ends(void **state)
+{
+    (void)state;
+    ProcessLimits limits = {.seconds = 60, .with_children = true};
+    const int64_t memory[] = {0, (int64_t)1 << 30};
+    for (int i = 0; i < 2; i++) {
+        limits.memory_bytes = memory[i];
+        Shell s = shell("sleep 600 & echo \"{\\\"pid\\\": $!}\"", limits);
+        assert_int_equal(s.end.status, CASE_OK);
+        pid_t pid =
+            (pid_t)json_integer_value(json_object_get(s.report, "pid"));
+        assert_true(pid > 1);
+        /* Killed, and reaped by whoever became its parent. */
+        char path[64], line[256] = "";
+        snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+        for (int k = 0; k < 500; k++) {
+            FILE *file = fopen(path, "r");
+            if (!file)
+                break;
+            if (!fgets(line, sizeof line, file))
+                line[0] = 0;
+            fclose(file);
+            if (strstr(line, ") Z "))
+                break;
+            struct timespec pause = {0, 10000000};
+            nanosleep(&pause, NULL);
+        }
+        assert_true(kill(pid, 0) || strstr(line, ") Z "));
+        json_decref(s.report);
+        str_free(&s.failure);
+    }
+    limits = (ProcessLimits){.seconds = 0.2, .with_children = true};
+    check_end("sleep 600 & wait", limits, CASE_TIMED_OUT, false, "");
 }
 
 static void statuses(void **state)
@@ -106,8 +144,11 @@ static void names_parse_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(statuses),          cmocka_unit_test(time_is_bounded),
-        cmocka_unit_test(memory_is_bounded), cmocka_unit_test(no_program),
+        cmocka_unit_test(statuses),
+        cmocka_unit_test(what_it_started_ends),
+        cmocka_unit_test(time_is_bounded),
+        cmocka_unit_test(memory_is_bounded),
+        cmocka_unit_test(no_program),
         cmocka_unit_test(names_parse_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -144,6 +144,8 @@ static void test_bad_lines(void **state)
     assert_int_equal(diag->errors.count, 3);
     assert_null(choices_read(a, diag, "/no/such/file"));
     assert_non_null(strstr(diag->errors.data[3], "/no/such/file"));
+    assert_null(choices_read(a, diag, "/dev/zero"));
+    assert_non_null(strstr(diag->errors.data[4], "a log that assay tune"));
     arena_free(a);
 }
 

@@ -309,6 +309,11 @@ static void test_reciprocal(void **state)
         "  b: f32[2,3] = Relu r(a)\n  y: i32[2,3] = Cast s(b) {to=6}\n",
         "  const c: f32[3] = {3, 1, 0}\n  a: f32[2,3] = Div div(x, c)\n"
         "  y: f32[2,3] = Softmax s(a) {axis=-1}\n",
+        "  const c: f32[1] = {3}\n  a: f32[2,3] = Div div(x, c)\n"
+        "  b: f32[2,1] = ReduceMax m(a, one)\n"
+        "  y: f32[2,1] = Floor s(b)\n",
+        "  const c: f32[1] = {3}\n  a: f32[2,3] = Div div(x, c)\n"
+        "  b: f32[2,3] = CumSum m(a, zero)\n  y: f32[2,3] = Ceil s(b)\n",
         "  const c: f32[1] = {1e39}\n  a: f32[2,3] = Div div(x, c)\n"
         "  y: f32[2,3] = Softmax s(a) {axis=-1}\n",
         "  const c: f32[1] = {3}\n  a: f32[2,3] = Div div(c, x)\n"
@@ -322,7 +327,9 @@ static void test_reciprocal(void **state)
                   : stay[i];
         Graph *g = run_pass(arena, pass_reciprocal, 2,
                             arena_printf(arena,
-                                         "graph g\n  input x: f32[2,3]\n%s"
+                                         "graph g\n  input x: f32[2,3]\n"
+                                         "  const zero: i64[] = {0}\n"
+                                         "  const one: i64[1] = {1}\n%s"
                                          "  output y\n",
                                          body));
         assert_string_equal(g->nodes.data[0]->op->name, exact ? "Mul" : "Div");
@@ -400,6 +407,17 @@ static void test_strips(void **state)
     assert_int_equal(rows, 65);
     assert_int_equal(computed, 65 + 2 * (strips - 1));
     assert_string_equal(g->outputs.data[0]->name, "y");
+    arena_free(arena);
+    /* Rows of zeros behind the operand belong to the last strip alone. */
+    arena = arena_new();
+    g = run_pass(arena, pass_strips, 2,
+                 strip_graph(arena, computed_input, 3,
+                             "  e: f32[1,64,67,40] = Conv expand(x, we) "
+                             "{pads=[0, 0, 2, 0]}\n"
+                             "  y: f32[1,8,67,40] = Conv project(e, wo)\n"
+                             "  output y\n"));
+    assert_int_equal(count_of(g, "Concat"), 1);
+    assert_int_equal(g->outputs.data[0]->type.dims[2].value, 67);
     arena_free(arena);
     /* Left alone: a result that is an output, or read twice; an input of the
      * graph, which has no layout of ours; too many rows to compute twice. */

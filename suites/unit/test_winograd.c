@@ -304,6 +304,7 @@ typedef struct Kind {
     int64_t weight[4], strides[2], dilations[2], group;
     const char *auto_pad;
     bool is_computed, is_whole, applies;
+    float weight_at_0; /* 0: as the others */
 } Kind;
 
 static Graph *one_conv(Arena *a, const Kind *k)
@@ -321,6 +322,8 @@ static Graph *one_conv(Arena *a, const Kind *k)
                                : random_constant(g, "w", 4, k->weight, 1);
     for (int i = 0; i < 18 && k->is_whole; i++)
         array_set((Array *)w->value, i, i - 7);
+    if (k->weight_at_0 != 0)
+        array_set((Array *)w->value, 0, (double)k->weight_at_0);
     graph_mark_output(g, graph_apply(g, "Conv", "conv", attrs, x, w, NULL));
     return g;
 }
@@ -328,14 +331,18 @@ static Graph *one_conv(Arena *a, const Kind *k)
 static void test_which(void **state)
 {
     static const Kind kinds[] = {
-        {{1, 2, 3, 3}, {1, 1}, {1, 1}, 1, NULL, false, false, true},
-        {{1, 2, 3, 3}, {1, 1}, {1, 1}, 1, "SAME_UPPER", false, false, true},
-        {{1, 2, 3, 3}, {2, 1}, {1, 1}, 1, NULL, false, false, false},
-        {{1, 2, 3, 3}, {1, 1}, {1, 2}, 1, NULL, false, false, false},
-        {{2, 1, 3, 3}, {1, 1}, {1, 1}, 2, NULL, false, false, false},
-        {{3, 2, 1, 3}, {1, 1}, {1, 1}, 1, NULL, false, false, false},
-        {{1, 2, 3, 3}, {1, 1}, {1, 1}, 1, NULL, true, false, false},
-        {{1, 2, 3, 3}, {1, 1}, {1, 1}, 1, NULL, false, true, false},
+        {{1, 2, 3, 3}, {1, 1}, {1, 1}, 1, NULL, false, false, true, 0},
+        {{1, 2, 3, 3}, {1, 1}, {1, 1}, 1, "SAME_UPPER", false, false, true, 0},
+        {{1, 2, 3, 3}, {2, 1}, {1, 1}, 1, NULL, false, false, false, 0},
+        {{1, 2, 3, 3}, {1, 1}, {1, 2}, 1, NULL, false, false, false, 0},
+        {{2, 1, 3, 3}, {1, 1}, {1, 1}, 2, NULL, false, false, false, 0},
+        {{3, 2, 1, 3}, {1, 1}, {1, 1}, 1, NULL, false, false, false, 0},
+        {{1, 2, 3, 3}, {1, 1}, {1, 1}, 1, NULL, true, false, false, 0},
+        {{1, 2, 3, 3}, {1, 1}, {1, 1}, 1, NULL, false, true, false, 0},
+        {{1, 2, 3, 3}, {1, 1}, {1, 1}, 1, NULL, false, false, false, INFINITY},
+        {{1, 2, 3, 3}, {1, 1}, {1, 1}, 1, NULL, false, false, false, NAN},
+        {{1, 2, 3, 3}, {1, 1}, {1, 1}, 1, NULL, false, false, false, 3e38f},
+        {{1, 2, 3, 3}, {1, 1}, {1, 1}, 1, NULL, false, false, true, 1e20f},
     };
     (void)state;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
