@@ -17,7 +17,7 @@
 #include "runtime/pool.h"
 #include "targets/cpu.h"
 
-enum { HUGE_PAGE = 2 << 20, LEAST_HUGE_PAGES = 1 };
+enum { HUGE_PAGE = 2 << 20 };
 
 typedef struct Mapping {
     void *data; /* NULL: empty */
@@ -177,7 +177,7 @@ static AssayStatus load_weights(Artifact *a, const char *path,
                                 const LoadOptions *options, AssayError *error)
 {
     size_t bytes = (size_t)file->bytes;
-    if (bytes < LEAST_HUGE_PAGES * (size_t)HUGE_PAGE || !has_huge_pages()) {
+    if (bytes < HUGE_PAGE || !has_huge_pages()) {
         AssayStatus status =
             map_file(path, file, options->skip_checksums, &a->weights, error);
         a->call.weights = a->weights.data;

@@ -88,11 +88,6 @@ bool look_cache_operand(Look *look, const Stage *stage, const Expr *read,
 /* Computes a kept stage inside the loop `attach` of the output stage,
  * lanes along its last axis. */
 bool look_keep(Look *look, const StageState *st, const char *attach);
-/* Cycles that a product of `pixels` by `vectors` vectors of channels takes,
- * which sums `depth` terms, in register tiles of at most that size. */
-double look_product_cost(const Look *look, double depth, int64_t pixels,
-                         int64_t vectors, int64_t tile_pixels,
-                         int64_t tile_vectors);
 /* "a b c" from names. */
 const char *look_order(Look *look, const char *const *names, int count);
 

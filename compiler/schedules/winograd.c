@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "schedules/templates.h"
+#include "schedules/tile.h"
 
 typedef struct Tiles {
     /* The stages, in order; those of tiles have the axes tile, point or
