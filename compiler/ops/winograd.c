@@ -365,12 +365,12 @@ static bool is_filter(const Node *node)
 
 bool conv_direct_work(const Node *node, int lanes, OpWork *work)
 {
+    if (!is_filter(node))
+        return false;
     const TensorType *y = &node->outputs.data[0]->type;
     const TensorType *w = &node->inputs.data[1]->type;
     double pixels = (double)type_most(y) / (double)y->dims[1].value;
     double taps = (double)(type_most(w) / w->dims[0].value);
-    if (!is_filter(node))
-        return false;
     *work =
         (OpWork){.products = pixels * taps * rounded(w->dims[0].value, lanes),
                  .constant_bytes = 4.0 * (double)type_most(w)};

@@ -339,6 +339,7 @@ static void test_which(void **state)
         {{3, 2, 1, 3}, {1, 1}, {1, 1}, 1, NULL, false, false, false, 0},
         {{1, 2, 3, 3}, {1, 1}, {1, 1}, 1, NULL, true, false, false, 0},
         {{1, 2, 3, 3}, {1, 1}, {1, 1}, 1, NULL, false, true, false, 0},
+        {{0, 2, 3, 3}, {1, 1}, {1, 1}, 1, NULL, false, false, false, 0},
         {{1, 2, 3, 3}, {1, 1}, {1, 1}, 1, NULL, false, false, false, INFINITY},
         {{1, 2, 3, 3}, {1, 1}, {1, 1}, 1, NULL, false, false, false, NAN},
         {{1, 2, 3, 3}, {1, 1}, {1, 1}, 1, NULL, false, false, false, 3e38f},
