@@ -71,6 +71,17 @@ bool dtype_is_signed(DType dtype)
     return row(dtype)->is_signed;
 }
 
+int64_t dtype_int_bound(DType dtype, bool largest)
+{
+    int bits = (int)dtype_size(dtype) * 8;
+    if (dtype == DT_BOOL)
+        return largest;
+    if (!dtype_is_signed(dtype))
+        return largest ? (int64_t)(UINT64_MAX >> (64 - bits)) : 0;
+    int64_t top = (int64_t)(UINT64_MAX >> (65 - bits));
+    return largest ? top : -top - 1;
+}
+
 /* Arrays are made by array_new or by the importer, which both check that the
  * product fits; here it is only multiplied. */
 int64_t array_count(const Array *array)

@@ -37,6 +37,8 @@ DType dtype_parse(const char *name); /* DT_INVALID when unknown */
 size_t dtype_size(DType dtype);      /* bytes an element */
 bool dtype_is_float(DType dtype);    /* f64 f32 f16 bf16 */
 bool dtype_is_signed(DType dtype);   /* floats and signed integers */
+/* The largest or smallest number of an integer type or bool, as its bits. */
+int64_t dtype_int_bound(DType dtype, bool largest);
 
 typedef struct Array {
     DType dtype;

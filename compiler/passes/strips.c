@@ -182,8 +182,8 @@ static bool find_window(Arena *scratch, const Node *node, Window *window)
         return false;
     return is_point(node, window) ||
            (takes_padding(node) &&
-            node_input_border(scratch, node, 0, window->lo, window->hi)) ||
-           (takes_padding(node) && window->first >= 0);
+            (node_input_border(scratch, node, 0, window->lo, window->hi) ||
+             window->first >= 0));
 }
 
 /* ---- the chain ------------------------------------------------------- */
@@ -286,13 +286,17 @@ static int count_strips(Arena *scratch, const Chain *c, double cache)
     int64_t whole = rows(result(c, last));
     if (strips < 2 || strips > MOST_STRIPS || whole < 2 * (int64_t)strips)
         return 0;
+    double by_row[MOST_NODES];
+    for (int k = 0; k <= last; k++) {
+        double flops =
+            definition_flops(define_node(scratch, c->nodes.data[k]));
+        by_row[k] = flops / (double)rows(result(c, k));
+        work += flops;
+    }
     for (int i = 0; i < strips; i++) {
         Rows r = strip(whole, strips, i), padding;
         for (int k = last; k >= 0; k--) {
-            Definition *def = define_node(scratch, c->nodes.data[k]);
-            double share = definition_flops(def) / (double)rows(result(c, k));
-            repeated += share * (double)(r.end - r.first);
-            work += i ? 0 : share * (double)rows(result(c, k));
+            repeated += by_row[k] * (double)(r.end - r.first);
             r = rows_read(c, k, r, &padding);
             if (r.first >= r.end)
                 return 0; /* nothing but zeros around the operand */

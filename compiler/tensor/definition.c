@@ -255,15 +255,7 @@ static const Expr *lowest(Arena *a, DType dtype, bool want_max)
 {
     if (dtype_is_float(dtype))
         return expr_const(a, dtype, want_max ? INFINITY : -INFINITY);
-    int bits = (int)dtype_size(dtype) * 8;
-    if (!dtype_is_signed(dtype))
-        return expr_const_int(a, dtype,
-                              !want_max ? 0
-                              : dtype == DT_BOOL
-                                  ? 1
-                                  : (int64_t)(UINT64_MAX >> (64 - bits)));
-    int64_t top = (int64_t)(UINT64_MAX >> (65 - bits));
-    return expr_const_int(a, dtype, want_max ? top : -top - 1);
+    return expr_const_int(a, dtype, dtype_int_bound(dtype, want_max));
 }
 
 /* Operand `i` as an expression, for `combine`. */

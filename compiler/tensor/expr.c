@@ -158,18 +158,6 @@ static const Expr *fold_ints(Arena *a, ExprKind kind, DType dtype, int64_t x,
     }
 }
 
-/* The largest or smallest number of an integer type. */
-static int64_t int_bound(DType dtype, bool largest)
-{
-    int bits = (int)dtype_size(dtype) * 8;
-    if (dtype == DT_BOOL)
-        return largest;
-    if (!dtype_is_signed(dtype))
-        return largest ? (int64_t)(UINT64_MAX >> (64 - bits)) : 0;
-    return largest ? (int64_t)(UINT64_MAX >> (65 - bits))
-                   : (int64_t)(UINT64_MAX << (bits - 1));
-}
-
 /* Identities that hold for every bit pattern; NULL when none applies. */
 static const Expr *fold_binary(Arena *a, ExprKind kind, const Expr *x,
                                const Expr *y)
@@ -234,9 +222,9 @@ static const Expr *fold_binary(Arena *a, ExprKind kind, const Expr *x,
     case EX_MIN:
     case EX_MAX:
         /* The number that nothing lies beyond decides nothing. */
-        if (ints && expr_is_int(x, int_bound(x->dtype, kind == EX_MIN)))
+        if (ints && expr_is_int(x, dtype_int_bound(x->dtype, kind == EX_MIN)))
             return y;
-        if (ints && expr_is_int(y, int_bound(x->dtype, kind == EX_MIN)))
+        if (ints && expr_is_int(y, dtype_int_bound(x->dtype, kind == EX_MIN)))
             return x;
         break;
     default:

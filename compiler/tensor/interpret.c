@@ -127,10 +127,9 @@ static int64_t float_to_int(DType dtype, double f)
         return 0;
     f = trunc(f);
     if (f >= top)
-        return (int64_t)(is_signed ? UINT64_MAX >> (65 - bits)
-                                   : UINT64_MAX >> (64 - bits));
+        return dtype_int_bound(dtype, true);
     if (f <= (is_signed ? -top : 0))
-        return is_signed ? (int64_t)(UINT64_MAX << (bits - 1)) : 0;
+        return dtype_int_bound(dtype, false);
     return f >= 0x1p63 ? (int64_t)(uint64_t)f : (int64_t)f;
 }
 

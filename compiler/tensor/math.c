@@ -209,6 +209,7 @@ static const Expr *expand_erf(const Math *m, const Expr *x)
     return m->fused ? y : expr_max(a, expr_min(a, y, num(m, 1)), num(m, -1));
 }
 
+/* For f64: x T(x^2) / U(x^2) up to 1, then 1 - exp(-x^2) P(x) / Q(x). */
 static const Expr *expand_erf64(const Math *m, const Expr *x)
 {
     static const double ts[] = {
