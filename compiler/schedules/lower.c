@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "schedules/region.h"
 
-static const Var *fresh_var(Lower *lw, const char *name)
+const Var *lower_new_var(Lower *lw, const char *name)
 {
     char *id = arena_strdup(lw->arena, name);
     for (char *p = id; *p; p++)
@@ -258,7 +258,7 @@ static Stmt *loop(Lower *lw, Instance *in, int leaf, int64_t count,
         axis_unbind(in, axis);
         return block;
     }
-    const Var *var = fresh_var(lw, axis->name);
+    const Var *var = lower_new_var(lw, axis->name);
     vec_push(lw->arena, &lw->ranges.vars, ((VarRange){var, count}));
     axis_bind(in, axis, expr_var(lw->arena, var));
     /* What is written out needs a number of times. */
@@ -327,6 +327,22 @@ static int place_of_root(const StageState *st, const LoopAxis *axis)
     return -1;
 }
 
+/* Notes that the loop, or what a block has for each piece of its axis, may run
+ * in any order. */
+static void mark_independent(Lower *lw, const Instance *in,
+                             const LoopAxis *axis, const Stmt *s,
+                             const Segment *segment, int count)
+{
+    if (in->st->at || in->phase != PHASE_VALUE || axis->is_reduce ||
+        (count == 1 && (segment[0].count < 2 || s->kind != STMT_FOR)))
+        return;
+    PieceCounts *pieces = ARENA_NEW(lw->arena, PieceCounts);
+    pieces->count = count;
+    for (int i = 0; i < count; i++)
+        pieces->times[i] = segment[i].count;
+    ptrmap_set(&lw->independent, s, pieces);
+}
+
 static Stmt *reduce_lanes(Lower *lw, Instance *in);
 
 static Stmt *nest(Lower *lw, Instance *in, int leaf)
@@ -355,9 +371,13 @@ static Stmt *nest(Lower *lw, Instance *in, int leaf)
     }
     if (axis->is_reduce && in->phase == PHASE_START)
         return nest(lw, in, leaf + 1);
-    if (!axis->split_from || axis->split_from->outer != axis)
-        return loop(lw, in, leaf, axis_extent(in, axis),
-                    axis_limit(lw, in, axis), after_loop);
+    if (!axis->split_from || axis->split_from->outer != axis) {
+        Segment all = {.count = axis_extent(in, axis)};
+        Stmt *s = loop(lw, in, leaf, all.count, axis_limit(lw, in, axis),
+                       after_loop);
+        mark_independent(lw, in, axis, s, &all, 1);
+        return s;
+    }
     /* One nest a piece size. */
     Segment segment[MAX_SEGMENTS];
     int count = axis_segments(lw, in, axis, segment);
@@ -380,7 +400,9 @@ static Stmt *nest(Lower *lw, Instance *in, int leaf)
         pieces.before += segment[i].count;
         axis_set_segment(in, axis, NULL);
     }
-    return count == 1 ? block->list.data[0] : block;
+    Stmt *all = count == 1 ? block->list.data[0] : block;
+    mark_independent(lw, in, axis, all, segment, count);
+    return all;
 }
 
 /* ---- reductions in lanes ------------------------------------------- */
@@ -394,7 +416,7 @@ static Stmt *lane_loop(Lower *lw, Instance *in, Buffer *const *acc,
 {
     Arena *a = lw->arena;
     const Stage *stage = in->st->stage;
-    const Var *var = fresh_var(lw, "lane");
+    const Var *var = lower_new_var(lw, "lane");
     const Expr *lane = expr_var(a, var);
     if (count == 1 && !limit)
         lane = expr_int(a, 0);
@@ -430,7 +452,7 @@ static Stmt *reduce_lanes(Lower *lw, Instance *in)
     for (int k = 0; k < stage->value_count; k++) {
         acc[k] = lower_temp(lw, "lanes", stage->reducer->dtype[k], SCOPE_LOCAL,
                             lanes);
-        const Var *var = fresh_var(lw, "lane");
+        const Var *var = lower_new_var(lw, "lane");
         vec_push(a, &block->list,
                  stmt_for(a, LOOP_VECTOR, var, lanes,
                           stmt_store(a, acc[k], expr_var(a, var),
@@ -438,7 +460,7 @@ static Stmt *reduce_lanes(Lower *lw, Instance *in)
     }
     in->phase = PHASE_UPDATE;
     int64_t full = extent / lanes;
-    const Var *var = fresh_var(lw, axis->name);
+    const Var *var = lower_new_var(lw, axis->name);
     vec_push(a, &lw->ranges.vars, ((VarRange){var, full}));
     const Expr *base = expr_mul_int(a, expr_var(a, var), lanes);
     const Expr *by = expr_int(a, lanes);
@@ -466,60 +488,6 @@ static Stmt *reduce_lanes(Lower *lw, Instance *in)
                  store_to(lw, lower_own(lw, in, k),
                           expr_load(a, acc[k], expr_int(a, 0))));
     return block;
-}
-
-/* ---- borders ------------------------------------------------------- */
-
-/* Zeroes the part of a buffer where storage place `place` is in its low
- * (or high) border; places before it are inside theirs, so that the parts
- * do not overlap. The high border of a dimension with a limit starts there.
- * What belongs to others is left alone. */
-static void zero_border(Lower *lw, const Buffer *b, int place, bool high,
-                        Stmt *block)
-{
-    Arena *a = lw->arena;
-    const Layout *l = &b->layout;
-    int axis = l->dim[place].axis;
-    int64_t size = high ? l->hi[axis] : l->lo[axis];
-    if (size == 0)
-        return;
-    const Var *vars[MAX_LAYOUT];
-    int64_t extents[MAX_LAYOUT];
-    const Expr *limits[MAX_LAYOUT] = {NULL};
-    const Expr *offset = expr_int(a, 0);
-    for (int i = l->count - 1; i >= 0; i--) {
-        int x = l->dim[i].axis;
-        int64_t whole = layout_extent(l, i, b->dims);
-        const Expr *limit = b->limit[x] ? lower_limit(lw, b->limit[x]) : NULL;
-        const Expr *start = expr_int(a, 0);
-        extents[i] = whole;
-        if (i == place) {
-            extents[i] = size;
-            if (high)
-                start = limit ? expr_add_int(a, limit, l->lo[x])
-                              : expr_int(a, whole - size);
-        } else if (i < place) {
-            extents[i] = b->dims[x];
-            start = expr_int(a, l->lo[x]);
-            limits[i] = limit;
-        }
-        if (extents[i] == 0)
-            return;
-        vars[i] = fresh_var(lw, "b");
-        const Expr *at =
-            extents[i] == 1 ? start : expr_add(a, expr_var(a, vars[i]), start);
-        if (!l->dim[i].factor)
-            offset = expr_add_int(a, offset, l->before[x]);
-        at = expr_mul_int(a, at, layout_stride(l, i, b->dims));
-        offset = expr_add(a, at, offset);
-    }
-    Stmt *s = stmt_store(a, b, offset, expr_const(a, b->dtype, 0));
-    for (int i = l->count - 1; i >= 0; i--)
-        if (extents[i] > 1)
-            s = stmt_for_limited(a,
-                                 i == l->count - 1 ? LOOP_VECTOR : LOOP_SERIAL,
-                                 vars[i], extents[i], limits[i], s);
-    vec_push(a, &block->list, s);
 }
 
 /* ---- kernels ------------------------------------------------------- */
@@ -584,14 +552,8 @@ Kernel *schedule_lower(Schedule *s, Arena *arena)
         }
         vec_push(arena, &k->body->list, nest(&lw, in, 0));
     }
-    for (int i = 0; i < k->params.count; i++) {
-        const Buffer *b = k->params.data[i];
-        if (b->role == BUF_OUTPUT)
-            for (int p = 0; p < b->layout.count; p++) {
-                zero_border(&lw, b, p, false, k->body);
-                zero_border(&lw, b, p, true, k->body);
-            }
-    }
+    share_work(&lw);
+    ptrmap_free(&lw.independent);
     k->flops = definition_flops(s->def);
     k->bytes = definition_bytes(s->def);
     k->hash = kernel_hash(k);

@@ -57,6 +57,14 @@ typedef struct PieceLoop {
     int axis, axis_count;  /* of its stage, whose axis is in pieces */
 } PieceLoop;
 
+/* Iterations of a loop over an axis of a stage that is no part of another, or
+ * of each of the loops in a block that do its pieces: independent, all of
+ * them. */
+typedef struct PieceCounts {
+    int count;
+    int64_t times[MAX_SEGMENTS];
+} PieceCounts;
+
 typedef struct Lower {
     Arena *arena;
     Schedule *schedule;
@@ -64,8 +72,11 @@ typedef struct Lower {
     Ranges ranges;
     Vec(TempInstance) temps;
     Vec(PieceLoop) pieces;
+    PtrMap independent; /* of Stmt: PieceCounts */
     int next_var, next_temp;
 } Lower;
+
+const Var *lower_new_var(Lower *lw, const char *name);
 
 Instance *instance_new(Lower *lw, StageState *st);
 /* Makes the buffers of an instance's outputs and registers them. */
@@ -102,5 +113,9 @@ void region_of(Lower *lw, Instance *part, Instance *user);
 /* Clips the region to the stage's extents; a stage that nobody reads here
  * gets one element. */
 void region_end(Lower *lw, Instance *part);
+
+/* Spreads the work of the kernel's parallel loop evenly, and with it zeroes
+ * the borders of its results. */
+void share_work(Lower *lw);
 
 #endif

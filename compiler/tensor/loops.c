@@ -75,6 +75,18 @@ Stmt *stmt_if(Arena *a, const Expr *cond, Stmt *body)
     return s;
 }
 
+void stmt_rewrite(ExprSubst *subst, Stmt *s)
+{
+    const Expr **expr[] = {&s->limit, &s->offset, &s->value, &s->cond};
+    for (int i = 0; i < 4; i++)
+        if (*expr[i])
+            *expr[i] = expr_rewrite(subst, *expr[i]);
+    for (int i = 0; i < s->list.count; i++)
+        stmt_rewrite(subst, s->list.data[i]);
+    if (s->body)
+        stmt_rewrite(subst, s->body);
+}
+
 int64_t buffer_size(const Buffer *b)
 {
     return layout_size(&b->layout, b->rank, b->dims);
