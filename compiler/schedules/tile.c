@@ -87,6 +87,18 @@ typedef struct Search {
     bool has_vectors[MOST_VECTORS + 1];
 } Search;
 
+/* How much longer it takes because threads find too few tiles to share. */
+static double sharing_cost(const Look *look, const Search *s, Tile t)
+{
+    const int64_t enough = 4;
+    int64_t tiles = ((s->rows + t.rows - 1) / t.rows) *
+                    ((s->pixels + t.pixels - 1) / t.pixels) *
+                    ((s->vectors + t.vectors - 1) / t.vectors);
+    if (look->work < PARALLEL_WORK || tiles >= enough)
+        return 1;
+    return (double)enough / (double)tiles;
+}
+
 /* Tiles that divide the output alike are one. */
 static bool is_same_division(const Search *s, Tile a, Tile b)
 {
@@ -140,7 +152,8 @@ static void search_tiles(const Look *look, double depth, Search *s)
                     look_allows(look, "pixels", t))
                     rank_tile(s, tile,
                               output_cost(look, depth, s->rows, s->pixels,
-                                          s->vectors, tile, stretch));
+                                          s->vectors, tile, stretch) *
+                                  sharing_cost(look, s, tile));
             }
 }
 
