@@ -1,4 +1,5 @@
-/* schedule_collapse, schedule_cache and schedule_cache_read: the primitives
+/* schedule_collapse, schedule_cache, schedule_rfactor and schedule_cache_read:
+ * the primitives
  * that change the stages themselves. */
 #include <string.h>
 
@@ -257,6 +258,86 @@ bool schedule_cache(Schedule *s, const char *stage)
     vec_push(s->arena, &s->def->stages, copy);
     schedule_add_stage(s, copy, at);
     return schedule_record(s, "cache %s", stage);
+}
+
+typedef struct PartOf {
+    const Var *var;
+    const Expr *value;
+} PartOf;
+
+static const Expr *part_var(ExprSubst *subst, const Expr *leaf)
+{
+    const PartOf *p = subst->context;
+    return leaf->kind == EX_VAR && leaf->var == p->var ? p->value : NULL;
+}
+
+static const Var *named_var(Arena *a, const char *name)
+{
+    Var *var = ARENA_NEW(a, Var);
+    var->name = name;
+    return var;
+}
+
+bool schedule_rfactor(Schedule *s, const char *stage, const char *axis,
+                      int64_t parts)
+{
+    Arena *a = s->arena;
+    StageState *st = schedule_stage(s, stage);
+    if (!st || st->is_inlined || st->at || !st->stage->reduce_count ||
+        st->stage->value_count != 1 || st->leaves.count != st->roots.count ||
+        strcmp(st->stage->reduce[0].var->name, axis) ||
+        st->stage->reduce[0].limit || parts < 1 ||
+        st->stage->reduce[0].extent % parts ||
+        st->stage->axis_count == MAX_RANK)
+        return diag_error(s->diag,
+                          "schedule of %s: %s of %s has no %lld parts",
+                          s->def->name, axis, stage, (long long)parts);
+    Stage *whole = st->stage, *part = ARENA_NEW(a, Stage);
+    const Buffer *out = whole->out[0];
+    const Var *old = whole->reduce[0].var;
+    int64_t size = whole->reduce[0].extent / parts;
+    int64_t dims[MAX_RANK] = {parts};
+    for (int i = 0; i < out->rank; i++)
+        dims[i + 1] = out->dims[i];
+    Buffer *temp =
+        definition_add_buffer(s->def, arena_printf(a, "%s_part", stage),
+                              BUF_TEMP, out->dtype, out->rank + 1, dims);
+    *part = *whole;
+    part->name = temp->name;
+    part->out[0] = temp;
+    const char *name = arena_printf(a, "%s_part", old->name);
+    const Expr *index[MAX_RANK];
+    part->axis[0] = (Axis){named_var(a, name), parts, NULL};
+    for (int i = 0; i < whole->axis_count; i++) {
+        part->axis[i + 1] = whole->axis[i];
+        temp->limit[i + 1] = out->limit[i];
+        index[i + 1] = expr_var(a, whole->axis[i].var);
+    }
+    part->axis_count = whole->axis_count + 1;
+    part->reduce[0] = (Axis){named_var(a, old->name), size, NULL};
+    PartOf map = {
+        old, expr_add(a, expr_mul_int(a, expr_var(a, part->axis[0].var), size),
+                      expr_var(a, part->reduce[0].var))};
+    ExprSubst subst = {part_var, a, &map};
+    part->value[0] = expr_rewrite(&subst, whole->value[0]);
+
+    whole->reduce_count = 1;
+    whole->reduce[0] = (Axis){named_var(a, name), parts, NULL};
+    index[0] = expr_var(a, whole->reduce[0].var);
+    whole->value[0] = expr_read(a, temp, index);
+    LoopAxis *root = st->roots.data[whole->axis_count];
+    root->name = name;
+    root->root = whole->reduce[0].var;
+    root->extent = parts;
+    st->roots.count = st->leaves.count = whole->axis_count + 1;
+
+    int at = 0;
+    while (s->stages.data[at] != st)
+        at++;
+    vec_push(a, &s->def->stages, part);
+    schedule_add_stage(s, part, at);
+    return schedule_record(s, "rfactor %s %s %lld", stage, axis,
+                           (long long)parts);
 }
 
 typedef struct CacheRead {

@@ -178,6 +178,22 @@ static bool pack_weights(Look *look, const Contraction *c, int64_t panel)
     return schedule_pack(look->s, w->buffer->name, l);
 }
 
+/* The last vector of channels is whole as well, as its weights are: beside a
+ * narrower one each element of the data would take a register of its own, and
+ * sums would not stay in theirs. */
+static bool pad_channels(Look *look, const Contraction *c)
+{
+    const Stage *acc = c->acc->stage;
+    const Expr *w = c->weights;
+    const Layout *l = &w->buffer->layout;
+    const LayoutDim *last = &l->dim[l->count - 1];
+    const Axis *vector = &acc->axis[c->vector_axis];
+    if (vector->extent % look->lanes == 0 || !w->buffer->is_constant ||
+        w->outside || !last->factor || vector->limit)
+        return true;
+    return schedule_pad(look->s, acc->name, vector->var->name, look->lanes);
+}
+
 /* The elements of the buffer behind the data, of one batch. */
 static double data_bytes(const Contraction *c)
 {
@@ -540,7 +556,8 @@ bool template_contraction(Look *look, bool *fits)
             return false;
     }
     choose_order(look, &c, panel, depth);
-    if (!order_accumulator(look, &c) || !pack_weights(look, &c, panel))
+    if (!order_accumulator(look, &c) || !pack_weights(look, &c, panel) ||
+        !pad_channels(look, &c))
         return false;
     const char *attach;
     if (!order_output(look, &c, panel, &attach) ||

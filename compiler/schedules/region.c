@@ -515,6 +515,9 @@ void region_end(Lower *lw, Instance *part)
         Interval base = interval_of(&lw->ranges, part->base[d]);
         if (!base.known || base.min < 0 || base.max + part->extent[d] > whole)
             take_whole(lw, part, d);
+        int64_t lanes = part->st->pad_lanes;
+        if (part->st->padded == stage->axis[d].var)
+            part->extent[d] = (part->extent[d] + lanes - 1) / lanes * lanes;
     }
 }
 

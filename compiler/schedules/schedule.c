@@ -484,6 +484,43 @@ bool schedule_reduce_lanes(Schedule *s, const char *stage, const char *axis,
     return schedule_record(s, "reduce_lanes %s %s %d", stage, axis, lanes);
 }
 
+/* What is read along the variable lies in blocks of whole vectors. */
+static bool is_in_vectors(const Expr *x, const Var *var, int64_t lanes)
+{
+    for (int i = 0; i < x->count; i++) {
+        if (!is_in_vectors(x->arg[i], var, lanes))
+            return false;
+        if (x->kind != EX_READ || !expr_uses_var(x->arg[i], var))
+            continue;
+        const Layout *l = &x->buffer->layout;
+        const LayoutDim *last = &l->dim[l->count - 1];
+        if (!x->buffer->is_constant || x->arg[i]->kind != EX_VAR ||
+            last->axis != i || last->factor % lanes ||
+            (!last->factor && x->buffer->dims[i] % lanes))
+            return false;
+    }
+    return true;
+}
+
+bool schedule_pad(Schedule *s, const char *stage, const char *axis,
+                  int64_t lanes)
+{
+    StageState *st;
+    LoopAxis *a;
+    if (!schedule_find(s, stage, axis, &st, &a))
+        return false;
+    bool fits = lanes > 0 && a->root && !a->is_reduce && !a->limit;
+    for (int k = 0; k < st->stage->value_count; k++)
+        fits = fits && is_in_vectors(st->stage->value[k], a->root, lanes);
+    if (!fits)
+        return diag_error(
+            s->diag, "schedule of %s: %s of %s cannot be in whole vectors",
+            s->def->name, axis, stage);
+    st->padded = a->root;
+    st->pad_lanes = lanes;
+    return schedule_record(s, "pad %s %s %lld", stage, axis, (long long)lanes);
+}
+
 bool schedule_contract(Schedule *s, const char *stage)
 {
     StageState *st;

@@ -29,6 +29,11 @@ bool schedule_collapse(Schedule *s, const char *outer, const char *inner);
  * reduction and STAGE copies it, so that it can be accumulated in
  * registers and stored once. */
 bool schedule_cache(Schedule *s, const char *stage);
+/* Reduces in `parts` equal parts of `axis`, the first reduction axis: stage
+ * STAGE_part has the results of them, with the axis AXIS_part in front of its
+ * own, and STAGE combines them. */
+bool schedule_rfactor(Schedule *s, const char *stage, const char *axis,
+                      int64_t parts);
 /* A copy of what `stage` reads of `buffer`: stage and buffer
  * BUFFER_cached, to be computed inside a loop of the consumer so that the
  * reads become contiguous. */
@@ -69,6 +74,12 @@ bool schedule_pack(Schedule *s, const char *buffer, Layout layout);
  * the end. */
 bool schedule_reduce_lanes(Schedule *s, const char *stage, const char *axis,
                            int lanes);
+/* Where `stage` is computed inside another, its part along `axis` is rounded up
+ * to whole vectors of `lanes`. The elements behind the end mean nothing; what
+ * they are computed from is there: constants that are packed in blocks of
+ * whole vectors. */
+bool schedule_pad(Schedule *s, const char *stage, const char *axis,
+                  int64_t lanes);
 /* Multiply-accumulate of the stage, or without a reduction its sums of
  * products, round once (needs a target with FMA). */
 bool schedule_contract(Schedule *s, const char *stage);

@@ -44,6 +44,9 @@ struct StageState {
     LoopAxis *lane_axis; /* schedule_reduce_lanes */
     int lanes;
     bool contract;
+    /* schedule_pad */
+    const Var *padded;
+    int64_t pad_lanes;
     /* schedule_prefetch */
     const Buffer *prefetch;
     LoopAxis *prefetch_axis;

@@ -132,6 +132,17 @@ static void rank_tile(Search *s, Tile tile, double cost)
     s->cost[at] = cost;
 }
 
+/* Sums and weights. Beside a single vector of weights each element of the data
+ * has one use, and with few registers compilers let its product take its
+ * place: sums then wander from register to register, and need more of them. */
+static int64_t needed_registers(const Look *look, int64_t pixels,
+                                int64_t vectors)
+{
+    const int64_t few = 16;
+    bool wanders = vectors == 1 && look->target->vector_registers <= few;
+    return pixels * vectors + vectors + (wanders ? pixels / 2 : 0);
+}
+
 static void search_tiles(const Look *look, double depth, Search *s)
 {
     const double stretch = stretch_cost(look);
@@ -142,7 +153,7 @@ static void search_tiles(const Look *look, double depth, Search *s)
             for (int64_t t = 1; t <= MOST_PIXELS && t <= s->pixels; t++) {
                 /* Not many pixels of several rows: those of a power-of-two
                  * distance share few sets of the first level cache. */
-                if (r * t * v + v > registers ||
+                if (needed_registers(look, r * t, v) > registers ||
                     (r > 1 && r * t > most_joined))
                     continue;
                 s->has_rows[r] = s->has_pixels[t] = s->has_vectors[v] = true;

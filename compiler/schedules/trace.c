@@ -86,6 +86,10 @@ static bool replay_line(Schedule *s, char *line)
         return schedule_split_padded(s, x, y, number);
     if (!strcmp(verb, "split_even"))
         return schedule_split_even(s, x, y, number);
+    if (!strcmp(verb, "pad"))
+        return schedule_pad(s, x, y, number);
+    if (!strcmp(verb, "rfactor"))
+        return schedule_rfactor(s, x, y, number);
     if (!strcmp(verb, "fuse"))
         return schedule_fuse(s, x, y, z);
     if (!strcmp(verb, "compute_at"))

@@ -156,6 +156,79 @@ static bool split_pixels(Look *look, const StageState *out, const char *pixel,
                                  (axis->extent + tiles - 1) / tiles);
 }
 
+/* How many parts of a reduction's first axis threads can share well; 1: none.
+ */
+static int64_t parts_of(int64_t extent)
+{
+    const int64_t few = 4, most = 16;
+    for (int64_t parts = few; parts <= most; parts += few)
+        if (extent % parts == 0)
+            return parts;
+    return extent <= most ? extent : 1;
+}
+
+/* Of whole images only channels are left. Threads that shared these would each
+ * read half of every row, of which the one that wrote it has the lines: so
+ * rows are summed in parts, each where it is, and then the parts. */
+static bool reduce_rows(Look *look, StageState *acc, int vector)
+{
+    Schedule *s = look->s;
+    const Stage *a = acc->stage;
+    const char *name = a->name;
+    const Layout *l = &look->out->stage->out[0]->layout;
+    if (look->exact || look->work < PARALLEL_WORK || a->reduce_count < 2 ||
+        a->reduce[0].limit || a->axis_count == MAX_RANK)
+        return true;
+    for (int i = 0; i < a->axis_count; i++)
+        if (i != vector && (a->axis[i].extent > 1 || a->axis[i].limit))
+            return true;
+    int64_t parts = parts_of(a->reduce[0].extent);
+    if (parts == 1)
+        return true;
+    const char *part = arena_printf(s->arena, "%s_part", name);
+    const char *sum = arena_printf(s->arena, "%s_part_acc", name);
+    if (!schedule_rfactor(s, name, a->reduce[0].var->name, parts) ||
+        !schedule_cache(s, part))
+        return false;
+    Layout order = {.count = l->count + 1, .dim = {{0, 0}}};
+    for (int i = 0; i < l->count; i++)
+        order.dim[i + 1] = (LayoutDim){l->dim[i].axis + 1, 0};
+    StageState *out = schedule_stage(s, part);
+    const char *channel = a->axis[vector].var->name;
+    const int64_t most_vectors = 8;
+    if (!schedule_pack(s, part, order) ||
+        !look_split_tile(look, out, channel, most_vectors * look->lanes))
+        return false;
+    const char *panel = arena_printf(s->arena, "%s.o", channel);
+    const char *lanes = arena_printf(s->arena, "%s.i", channel);
+    const char *names[2 * MAX_RANK];
+    int n = 0;
+    names[n++] = out->stage->axis[0].var->name;
+    for (int i = 1; i < out->stage->axis_count; i++)
+        if (i != vector + 1)
+            names[n++] = out->stage->axis[i].var->name;
+    names[n++] = panel;
+    names[n++] = lanes;
+    if (!schedule_reorder(s, part, look_order(look, names, n)) ||
+        !schedule_parallel(s, part, names[0]) ||
+        !schedule_vectorize(s, part, lanes))
+        return false;
+    const Stage *inner = schedule_stage(s, sum)->stage;
+    n = 0;
+    for (int i = 0; i < inner->axis_count; i++)
+        if (i != vector + 1)
+            names[n++] = inner->axis[i].var->name;
+    for (int i = 0; i < inner->reduce_count; i++)
+        names[n++] = inner->reduce[i].var->name;
+    names[n++] = channel;
+    /* What is left is little. */
+    look->work = 0;
+    return schedule_reorder(s, sum, look_order(look, names, n)) &&
+           schedule_vectorize(s, sum, channel) &&
+           schedule_compute_at(s, sum, part, panel) &&
+           schedule_set_scope(s, sum, SCOPE_REGISTER);
+}
+
 bool template_window(Look *look, bool *fits)
 {
     if (look->reductions.count != 1 || look->kept.count)
@@ -171,6 +244,8 @@ bool template_window(Look *look, bool *fits)
         if (!look_same_extent(&a->axis[i], &o->axis[i]))
             return true;
     *fits = true;
+    if (!reduce_rows(look, acc, v))
+        return false;
     Schedule *s = look->s;
     const char *vector = o->axis[v].var->name;
     int64_t channels = o->axis[v].extent;

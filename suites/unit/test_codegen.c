@@ -81,6 +81,18 @@ static const char product[] =
     "  out y f32[128, 1536]\n"
     "  stage y[i:128, j:1536] sum[k:384] = (x[i, k] * w[k, j])\n}\n";
 
+/* Two and a half vectors of channels. */
+static const char partial[] =
+    "definition conv {\n"
+    "  in x f32[1, 120, 28, 28]\n  const w f32[40, 120, 1, 1]\n"
+    "  in r f32[1, 40, 28, 28]\n  temp t f32[1, 40, 28, 28]\n"
+    "  out y f32[1, 40, 28, 28]\n"
+    "  stage t[n:1, o:40, h:28, w:28] sum[c:120, kh:1, kw:1] = "
+    "(x[n, c, (h + kh), (w + kw)] * w[o, c, kh, kw])\n"
+    "  stage y[n:1, o:40, h:28, w:28] = (r[n, o, h, w] + t[n, o, h, w])\n}\n";
+static const char *const partial_layout =
+    "pack x [0 2 3 1]\npack r [0 2 3 1]\npack y [0 2 3 1]\n";
+
 static char *assembly(Arena *a, const char *text, const char *layout,
                       const Target *target)
 {
@@ -180,6 +192,8 @@ static void test_register_tiles(void **state)
               rows[i].stack, rows[i].least);
         check("tiles", tiles, tiles_layout, rows[i].target, rows[i].fma,
               rows[i].stack, rows[i].least);
+        check("partial vector", partial, partial_layout, rows[i].target,
+              rows[i].fma, rows[i].stack, rows[i].least);
         check("depthwise", depthwise, depthwise_layout, rows[i].target,
               rows[i].fma, rows[i].stack, 9);
     }

@@ -98,6 +98,20 @@ static const Case cases[] = {
      "k[n, o, w, k_r])\n"
      "  stage y[n:2, o:3, h:19, w:37] = (t[n, o, h, w] * 0.125)\n}\n",
      {"q [0 2 1 3]", "k [0 2 1 3]"}},
+    {"mean of an image by rows, odd channels",
+     "definition mean {\n"
+     "  in x f32[1, 85, 28, 27]\n  temp t f32[1, 85, 1, 1]\n"
+     "  out y f32[1, 85, 1, 1]\n"
+     "  stage t[n:1, o:85, h:1, w:1] sum[h_r:28, w_r:27] = "
+     "x[n, o, h_r, w_r]\n"
+     "  stage y[n:1, o:85, h:1, w:1] = (t[n, o, h, w] * 0.00132)\n}\n",
+     {"x [0 2 3 1]", "y [0 2 3 1]"}},
+    {"largest of an image by rows",
+     "definition most {\n"
+     "  in x f32[1, 70, 32, 31]\n  out y f32[1, 70, 1, 1]\n"
+     "  stage y[n:1, o:70, h:1, w:1] max[h_r:32, w_r:31] = "
+     "x[n, o, h_r, w_r]\n}\n",
+     {"x [0 2 3 1]", "y [0 2 3 1]"}},
     {"attention in one kernel",
      "definition attention {\n"
      "  in q f32[1, 3, 29, 8]\n  in k f32[1, 3, 8, 37]\n"
@@ -617,7 +631,7 @@ static void test_refused_knobs(void **state)
 static void test_templates_fit(void **state)
 {
     (void)state;
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < 14; i++) {
         Arena *a = arena_new();
         Diag *diag = diag_new(a, NULL);
         Definition *def = definition_parse(a, diag, cases[i].text);
@@ -675,6 +689,13 @@ static void test_ways(void **state)
     assert_true(
         trace_has("more weights than data: pixels in pieces around the panels",
                   "fuse y h.o.o o.o\n"));
+    assert_true(trace_has("mean of an image by rows, odd channels",
+                          "rfactor t h_r 4"));
+    assert_true(
+        trace_has("largest of an image by rows", "parallel y_acc_part h_r_part"));
+    assert_true(trace_has("pointwise convolution over joined pixels, uneven "
+                          "panels",
+                          "pad y_acc o 16"));
     assert_true(trace_has("attention of one head", "parallel k_cached"));
     assert_false(trace_has("planes to pixels of few channels", "vectorize"));
     assert_true(
@@ -735,7 +756,15 @@ static void test_refusals(void **state)
     assert_false(schedule_replay(s, "frobnicate y\n"));
     assert_false(schedule_prefetch(s, "y", "w", "j", 0, 1));
     assert_false(schedule_prefetch(s, "y", "y", "k", 0, 1));
-    assert_int_equal(diag->errors.count, 10);
+    /* Whole vectors need weights in whole vectors, and a place elsewhere is
+     * no part; 70 has no 3 equal parts. */
+    assert_false(schedule_pad(s, "y", "j", 16));
+    assert_false(schedule_pad(s, "y", "i", 16));
+    assert_false(schedule_pad(s, "y", "k", 16));
+    assert_false(schedule_rfactor(s, "y", "k", 3));
+    assert_false(schedule_rfactor(s, "y", "k", 0));
+    assert_false(schedule_rfactor(s, "y", "j", 2));
+    assert_int_equal(diag->errors.count, 16);
     assert_true(schedule_split(s, "y", "j", 64));
     /* The remainder of 130 by 64 needs its outer loop first. */
     assert_false(schedule_reorder(s, "y", "i j.i j.o k"));
