@@ -77,8 +77,9 @@ const char *assay_errors(const AssayCompiler *compiler)
     Str text = {0};
     const char *file = c->diag->file;
     for (int i = 0; i < c->diag->errors.count; i++)
-        str_addf(&text, "%s%s%s\n", file ? file : "", file ? ": " : "",
-                 c->diag->errors.data[i]);
+        if (!diag_is_repeated(c->diag, i))
+            str_addf(&text, "%s%s%s\n", file ? file : "", file ? ": " : "",
+                     c->diag->errors.data[i]);
     free(c->errors);
     c->errors = text.data;
     return c->errors ? c->errors : "";

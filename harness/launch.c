@@ -3,14 +3,24 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/vec.h"
 #include "harness/common.h"
 #include "harness/emulate.h"
 #include "targets/cpu.h"
 
-typedef Vec(const char *) Words;
-
 enum { PEAK_TIMEOUT = 60 }; /* seconds */
+
+Words launch_words(Arena *arena, const char *command, const char *model,
+                   const char *const *args)
+{
+    Words argv = {0};
+    vec_push(arena, &argv,
+             arena_printf(arena, "%s/assay", program_folder(arena)));
+    vec_push(arena, &argv, command);
+    vec_push(arena, &argv, model);
+    for (int i = 0; args && args[i]; i++)
+        vec_push(arena, &argv, args[i]);
+    return argv;
+}
 
 static void add_pair(Arena *arena, Words *argv, const char *option,
                      const char *value)

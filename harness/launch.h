@@ -1,5 +1,5 @@
-/* Starting assay-run, or for artifacts of other machines an emulator, in a
- * process of its own. */
+/* Starting assay, assay-run, or for artifacts of other machines an emulator,
+ * in a process of its own. */
 #ifndef ASSAY_HARNESS_LAUNCH_H
 #define ASSAY_HARNESS_LAUNCH_H
 
@@ -7,8 +7,17 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "harness/child.h"
 #include "runtime/runtime.h"
+
+/* The words of a command line. */
+typedef Vec(const char *) Words;
+
+/* This program's `assay COMMAND MODEL ARGS...`, for more words to come; `args`
+ * ends with NULL, or is NULL. */
+Words launch_words(Arena *arena, const char *command, const char *model,
+                   const char *const *args);
 
 typedef struct Launch {
     const char *artifact;

@@ -9,8 +9,6 @@
 #include "harness/roofline.h"
 #include "harness/values.h"
 
-typedef Vec(const char *) Words;
-
 enum { ALONE = 2 }; /* processes that measure one build by itself */
 
 void mode_fail(Arena *arena, ModeResult *m, CaseStatus status,
@@ -33,13 +31,7 @@ static void say_phase(const MeasurePlan *plan, const char *phase)
 static void compile_mode(Arena *arena, const char *model,
                          const MeasurePlan *plan, ModeResult *m)
 {
-    Words argv = {0};
-    vec_push(arena, &argv,
-             arena_printf(arena, "%s/assay", program_folder(arena)));
-    vec_push(arena, &argv, "compile");
-    vec_push(arena, &argv, model);
-    for (int i = 0; plan->compile_args[i]; i++)
-        vec_push(arena, &argv, plan->compile_args[i]);
+    Words argv = launch_words(arena, "compile", model, plan->compile_args);
     vec_push(arena, &argv, "--mode");
     vec_push(arena, &argv, m->mode);
     vec_push(arena, &argv, "--format");
@@ -118,15 +110,9 @@ static void take_check(Arena *arena, ModeResult *m, json_t *row)
 static void check_modes(Arena *arena, const char *model,
                         const MeasurePlan *plan, ModelResult *r)
 {
-    Words argv = {0};
-    vec_push(arena, &argv,
-             arena_printf(arena, "%s/assay", program_folder(arena)));
-    vec_push(arena, &argv, "check");
+    Words argv = launch_words(arena, "check", model, plan->compile_args);
     vec_push(arena, &argv, "--format");
     vec_push(arena, &argv, "json");
-    vec_push(arena, &argv, model);
-    for (int i = 0; plan->compile_args[i]; i++)
-        vec_push(arena, &argv, plan->compile_args[i]);
     if (plan->build.threads) {
         vec_push(arena, &argv, "--threads");
         vec_push(arena, &argv, arena_printf(arena, "%d", plan->build.threads));

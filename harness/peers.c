@@ -15,8 +15,6 @@
 #include "harness/runner.h"
 #include "harness/values.h"
 
-typedef Vec(const char *) Words;
-
 enum {
     MOST_SAMPLES = 256, /* kept of a process */
     REASON = 600        /* bytes of a reason that are kept, the last ones */
@@ -50,13 +48,7 @@ static const char *reason_text(Arena *arena, const char *text)
 static bool compile(Arena *arena, const char *model, const PeerPlan *plan,
                     const char *const *more, PeerModel *ready)
 {
-    Words argv = {0};
-    vec_push(arena, &argv,
-             arena_printf(arena, "%s/assay", program_folder(arena)));
-    vec_push(arena, &argv, "compile");
-    vec_push(arena, &argv, model);
-    for (int i = 0; plan->compile_args[i]; i++)
-        vec_push(arena, &argv, plan->compile_args[i]);
+    Words argv = launch_words(arena, "compile", model, plan->compile_args);
     for (int i = 0; more[i]; i++)
         vec_push(arena, &argv, more[i]);
     vec_push(arena, &argv, NULL);
@@ -313,6 +305,16 @@ static bool read_outputs(Meeting *m, const char *dir)
     return m->row->status == PEER_OK;
 }
 
+/* The peer's version, for a cell of a table. */
+static const char *version_of(Arena *arena, const json_t *report)
+{
+    enum { MOST = 40 };
+    char *text = arena_printf(arena, "%.*s", MOST, text_of(report, "version"));
+    str_make_plain(text);
+    text[strcspn(text, "\n")] = 0;
+    return text;
+}
+
 /* Both once; the peer finds its best way to run meanwhile. */
 static bool check(Meeting *m)
 {
@@ -327,7 +329,7 @@ static bool check(Meeting *m)
     if (!make_folders(peer_folder(m)))
         return fail(m, PEER_FAILED, CASE_CRASHED, strerror(errno));
     json_t *report = run_peer(m, 0);
-    m->row->version = arena_strdup(m->arena, text_of(report, "version"));
+    m->row->version = version_of(m->arena, report);
     m->row->variant = arena_strdup(m->arena, text_of(report, "variant"));
     json_decref(report);
     return report;

@@ -258,12 +258,8 @@ Ratio tuner_ratio(const Tune *t, const Measured *m, const bool *is_of)
 
 bool tuner_check(Tune *t, const char *folder)
 {
-    Vec(const char *) argv = {0};
     const CompileOptions *o = t->plan->compile;
-    vec_push(t->arena, &argv,
-             arena_printf(t->arena, "%s/assay", program_folder(t->arena)));
-    vec_push(t->arena, &argv, "check");
-    vec_push(t->arena, &argv, t->plan->model);
+    Words argv = launch_words(t->arena, "check", t->plan->model, NULL);
     for (int i = 0; i < o->arg_count; i++)
         vec_push(t->arena, &argv, o->args[i]);
     vec_push(t->arena, &argv, "--format");

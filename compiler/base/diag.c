@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/str.h"
+
 /* One hook a thread: kernels compile in parallel, and each thread has its
  * own IR at hand. */
 static _Thread_local DieHook die_hook;
@@ -20,14 +22,11 @@ Diag *diag_new(Arena *arena, const char *file)
     return diag;
 }
 
-/* A message quotes names of files and models, which must not steer a
- * terminal. */
+/* A message quotes names of files and models. */
 static const char *message(Arena *arena, const char *format, va_list args)
 {
     char *text = arena_vprintf(arena, format, args);
-    for (char *c = text; *c; c++)
-        if (((unsigned char)*c < 0x20 && *c != '\n') || *c == 0x7f)
-            *c = '?';
+    str_make_plain(text);
     return text;
 }
 
@@ -56,12 +55,22 @@ static void print_line(const Diag *diag, const char *kind, const char *text)
     fprintf(stderr, "%s: %s\n", kind, text);
 }
 
+bool diag_is_repeated(const Diag *diag, int at)
+{
+    const int near = 64;
+    for (int i = at > near ? at - near : 0; i < at; i++)
+        if (!strcmp(diag->errors.data[i], diag->errors.data[at]))
+            return true;
+    return false;
+}
+
 void diag_print(const Diag *diag)
 {
     for (int i = 0; i < diag->warnings.count; i++)
         print_line(diag, "warning", diag->warnings.data[i]);
     for (int i = 0; i < diag->errors.count; i++)
-        print_line(diag, "error", diag->errors.data[i]);
+        if (!diag_is_repeated(diag, i))
+            print_line(diag, "error", diag->errors.data[i]);
 }
 
 /* Read from the environment each time: that is rare, and needs no state. */

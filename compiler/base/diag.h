@@ -23,6 +23,9 @@ bool diag_error(Diag *diag, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void diag_warn(Diag *diag, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Error `at` is among those before it: one fault may be met at many nodes, a
+ * line of a log, say. Who prints errors leaves it out. */
+bool diag_is_repeated(const Diag *diag, int at);
 /* Writes "FILE: error: TEXT" lines to standard error. */
 void diag_print(const Diag *diag);
 

@@ -154,6 +154,13 @@ bool str_scan_quoted(Str *str, const char **text)
     return true;
 }
 
+void str_make_plain(char *text)
+{
+    for (char *c = text; *c; c++)
+        if (((unsigned char)*c < 0x20 && *c != '\n') || *c == 0x7f)
+            *c = '?';
+}
+
 const char *str_text(const Str *str)
 {
     return str->data ? str->data : "";

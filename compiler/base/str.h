@@ -23,6 +23,9 @@ void str_add_quoted(Str *str, const char *text);
 /* Reads what str_add_quoted wrote: moves *text past the closing quote and
  * appends the plain text. False, *text unchanged, when it is malformed. */
 bool str_scan_quoted(Str *str, const char **text);
+/* Control characters but line ends become '?': what is quoted must not steer a
+ * terminal. */
+void str_make_plain(char *text);
 const char *str_text(const Str *str); /* never NULL */
 void str_free(Str *str);
 

@@ -115,6 +115,18 @@ static void right(void **state)
     peer_row_free(&row);
 }
 
+/* A version is a word of a table, whatever the engine says. */
+static void odd_version(void **state)
+{
+    Fixture *f = *state;
+    PeerRow row =
+        measure(f, SCRIPT "cp \"$ours\" \"$out/0.npy\"; printf '%s' "
+                          "'{\"version\": \"1\\u001b[31m\\n2\", "
+                          "\"samples\": [1]}'");
+    assert_string_equal(row.version, "1?[31m");
+    peer_row_free(&row);
+}
+
 /* Later calls name the variant that the first one chose. */
 static void variants(void **state)
 {
@@ -366,11 +378,17 @@ static void installed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(right),     cmocka_unit_test(variants),
-        cmocka_unit_test(broken),    cmocka_unit_test(wrong_when_timed),
-        cmocka_unit_test(hangs),     cmocka_unit_test(not_ready),
-        cmocka_unit_test(means),     cmocka_unit_test(stored),
-        cmocka_unit_test(printed),   cmocka_unit_test(engines),
+        cmocka_unit_test(right),
+        cmocka_unit_test(odd_version),
+        cmocka_unit_test(variants),
+        cmocka_unit_test(broken),
+        cmocka_unit_test(wrong_when_timed),
+        cmocka_unit_test(hangs),
+        cmocka_unit_test(not_ready),
+        cmocka_unit_test(means),
+        cmocka_unit_test(stored),
+        cmocka_unit_test(printed),
+        cmocka_unit_test(engines),
         cmocka_unit_test(installed),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
