@@ -12,7 +12,6 @@
 #include "runtime/dims.h"
 #include "runtime/manifest.h"
 
-
 const Target *emulated_target(Arena *arena, const char *artifact)
 {
     ArtifactInfo info;

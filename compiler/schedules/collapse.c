@@ -260,17 +260,6 @@ bool schedule_cache(Schedule *s, const char *stage)
     return schedule_record(s, "cache %s", stage);
 }
 
-typedef struct PartOf {
-    const Var *var;
-    const Expr *value;
-} PartOf;
-
-static const Expr *part_var(ExprSubst *subst, const Expr *leaf)
-{
-    const PartOf *p = subst->context;
-    return leaf->kind == EX_VAR && leaf->var == p->var ? p->value : NULL;
-}
-
 static const Var *named_var(Arena *a, const char *name)
 {
     Var *var = ARENA_NEW(a, Var);
@@ -315,11 +304,10 @@ bool schedule_rfactor(Schedule *s, const char *stage, const char *axis,
     }
     part->axis_count = whole->axis_count + 1;
     part->reduce[0] = (Axis){named_var(a, old->name), size, NULL};
-    PartOf map = {
-        old, expr_add(a, expr_mul_int(a, expr_var(a, part->axis[0].var), size),
-                      expr_var(a, part->reduce[0].var))};
-    ExprSubst subst = {part_var, a, &map};
-    part->value[0] = expr_rewrite(&subst, whole->value[0]);
+    const Expr *start = expr_mul_int(a, expr_var(a, part->axis[0].var), size);
+    part->value[0] =
+        expr_bind(a, whole->value[0], old,
+                  expr_add(a, start, expr_var(a, part->reduce[0].var)));
 
     whole->reduce_count = 1;
     whole->reduce[0] = (Axis){named_var(a, name), parts, NULL};

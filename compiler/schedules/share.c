@@ -21,27 +21,6 @@ typedef struct Turns {
 } Turns;
 typedef Vec(Turns) TurnsList;
 
-/* ---- variables ------------------------------------------------------- */
-
-typedef struct Binding {
-    const Var *var;
-    const Expr *value;
-} Binding;
-
-static const Expr *bound_var(ExprSubst *subst, const Expr *leaf)
-{
-    const Binding *b = subst->context;
-    return leaf->kind == EX_VAR && leaf->var == b->var ? b->value : NULL;
-}
-
-static void bind(Lower *lw, Stmt *s, const Var *var, const Expr *value)
-{
-    Binding binding = {var, value};
-    ExprSubst subst = {bound_var, lw->arena, &binding};
-    if (var)
-        stmt_rewrite(&subst, s);
-}
-
 /* ---- few iterations -------------------------------------------------- */
 
 /* The independent iterations that a statement consists of; false when it is no
@@ -85,7 +64,8 @@ static Stmt *turn_at(Lower *lw, const TurnsList *list, const Expr *index)
         const Expr *from = expr_binary(a, EX_LE, expr_int(a, before), index);
         const Expr *to = expr_binary(a, EX_LT, index, expr_int(a, after));
         Stmt *s = t->body;
-        bind(lw, s, t->var, expr_add_int(a, index, -before));
+        if (t->var)
+            stmt_bind(a, s, t->var, expr_add_int(a, index, -before));
         if (after < total)
             s = stmt_if(a, to, s);
         if (before > 0)
@@ -123,7 +103,8 @@ static bool widen(Lower *lw, Turns *t)
             const Var *rest = lower_new_var(lw, in->var->name);
             int64_t size = in->count / parts;
             const Expr *start = expr_mul_int(a, expr_var(a, part), size);
-            bind(lw, in->body, in->var, expr_add(a, start, expr_var(a, rest)));
+            stmt_bind(a, in->body, in->var,
+                      expr_add(a, start, expr_var(a, rest)));
             Stmt *body = stmt_for(a, LOOP_SERIAL, rest, size, in->body);
             *in = (Turns){parts, part, body};
         }
@@ -133,7 +114,8 @@ static bool widen(Lower *lw, Turns *t)
     const Expr *index = expr_var(a, var), *by = expr_int(a, times);
     Stmt *body = turn_at(lw, &inner,
                          t->var ? expr_binary(a, EX_MOD, index, by) : index);
-    bind(lw, body, t->var, expr_div(a, index, by));
+    if (t->var)
+        stmt_bind(a, body, t->var, expr_div(a, index, by));
     *t = (Turns){t->count * times, var, body};
     return true;
 }
@@ -290,8 +272,8 @@ static Stmt *part_of(Lower *lw, Stmt *s, const Stmt *parallel)
         int64_t size = extent / count;
         const Expr *begin = expr_mul_int(a, index, size);
         const Var *var = size > 1 ? lower_new_var(lw, "b") : NULL;
-        bind(lw, s->body, s->var,
-             var ? expr_add(a, begin, expr_var(a, var)) : begin);
+        stmt_bind(a, s->body, s->var,
+                  var ? expr_add(a, begin, expr_var(a, var)) : begin);
         return var ? stmt_for(a, LOOP_SERIAL, var, size, s->body) : s->body;
     }
     const Expr *by = expr_int(a, count);
@@ -299,11 +281,11 @@ static Stmt *part_of(Lower *lw, Stmt *s, const Stmt *parallel)
     const Expr *begin = expr_div(a, expr_mul_int(a, index, extent), by);
     const Expr *end = expr_div(a, expr_mul_int(a, next, extent), by);
     if (extent < count) {
-        bind(lw, s->body, s->var, begin);
+        stmt_bind(a, s->body, s->var, begin);
         return stmt_if(a, expr_binary(a, EX_LT, begin, end), s->body);
     }
     const Var *var = lower_new_var(lw, "b");
-    bind(lw, s->body, s->var, expr_add(a, begin, expr_var(a, var)));
+    stmt_bind(a, s->body, s->var, expr_add(a, begin, expr_var(a, var)));
     return stmt_for_limited(a, LOOP_SERIAL, var, (extent + count - 1) / count,
                             expr_sub(a, end, begin), s->body);
 }

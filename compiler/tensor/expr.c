@@ -464,6 +464,25 @@ const Expr *expr_rewrite(ExprSubst *subst, const Expr *x)
     return result;
 }
 
+typedef struct Binding {
+    const Var *var;
+    const Expr *value;
+} Binding;
+
+static const Expr *bound_var(ExprSubst *subst, const Expr *leaf)
+{
+    const Binding *b = subst->context;
+    return leaf->kind == EX_VAR && leaf->var == b->var ? b->value : NULL;
+}
+
+const Expr *expr_bind(Arena *a, const Expr *x, const Var *var,
+                      const Expr *value)
+{
+    Binding binding = {var, value};
+    ExprSubst subst = {bound_var, a, &binding};
+    return expr_rewrite(&subst, x);
+}
+
 static void print_const(Str *out, const Expr *x)
 {
     if (x->kind == EX_INT) {

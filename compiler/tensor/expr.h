@@ -158,6 +158,9 @@ struct ExprSubst {
     void *context;
 };
 const Expr *expr_rewrite(ExprSubst *subst, const Expr *x);
+/* `value` instead of a variable. */
+const Expr *expr_bind(Arena *a, const Expr *x, const Var *var,
+                      const Expr *value);
 
 /* Index division: rounds down; the divisor is positive. */
 int64_t floor_divide(int64_t x, int64_t y);

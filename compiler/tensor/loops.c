@@ -75,16 +75,16 @@ Stmt *stmt_if(Arena *a, const Expr *cond, Stmt *body)
     return s;
 }
 
-void stmt_rewrite(ExprSubst *subst, Stmt *s)
+void stmt_bind(Arena *a, Stmt *s, const Var *var, const Expr *value)
 {
     const Expr **expr[] = {&s->limit, &s->offset, &s->value, &s->cond};
     for (int i = 0; i < 4; i++)
         if (*expr[i])
-            *expr[i] = expr_rewrite(subst, *expr[i]);
+            *expr[i] = expr_bind(a, *expr[i], var, value);
     for (int i = 0; i < s->list.count; i++)
-        stmt_rewrite(subst, s->list.data[i]);
+        stmt_bind(a, s->list.data[i], var, value);
     if (s->body)
-        stmt_rewrite(subst, s->body);
+        stmt_bind(a, s->body, var, value);
 }
 
 int64_t buffer_size(const Buffer *b)

@@ -72,8 +72,8 @@ Stmt *stmt_store(Arena *a, const Buffer *buffer, const Expr *offset,
 /* Brings the cache line of buffer[offset] near. */
 Stmt *stmt_prefetch(Arena *a, const Buffer *buffer, const Expr *offset);
 Stmt *stmt_if(Arena *a, const Expr *cond, Stmt *body);
-/* Rewrites every expression, in place. */
-void stmt_rewrite(ExprSubst *subst, Stmt *s);
+/* `value` instead of a variable in every expression, in place. */
+void stmt_bind(Arena *a, Stmt *s, const Var *var, const Expr *value);
 
 const char *loop_kind_name(LoopKind kind); /* "for", "parallel", ... */
 /* Storage elements of a buffer. */

@@ -69,19 +69,6 @@ static Kernel *lower(Arena *a, Diag *diag, const Case *c)
     return k;
 }
 
-typedef struct Shift {
-    const Var *var;
-    const Expr *by;
-} Shift;
-
-static const Expr *shifted(ExprSubst *subst, const Expr *leaf)
-{
-    const Shift *shift = subst->context;
-    if (leaf->kind != EX_VAR || leaf->var != shift->var)
-        return NULL;
-    return expr_add(subst->arena, leaf, shift->by);
-}
-
 /* Runs iterations `begin` to `end` - 1 alone; counts, by element of storage,
  * what is written. Returns how many elements those are. */
 static int64_t run_range(Arena *a, Diag *diag, const Case *c, int64_t begin,
@@ -93,9 +80,8 @@ static int64_t run_range(Arena *a, Diag *diag, const Case *c, int64_t begin,
     assert_int_equal(loop->loop, LOOP_PARALLEL);
     if (begin == end)
         return 0;
-    Shift shift = {loop->var, expr_int(a, begin)};
-    ExprSubst subst = {shifted, a, &shift};
-    stmt_rewrite(&subst, loop->body);
+    stmt_bind(a, loop->body, loop->var,
+              expr_add_int(a, expr_var(a, loop->var), begin));
     loop->loop = LOOP_SERIAL;
     loop->extent = end - begin;
 
