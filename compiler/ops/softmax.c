@@ -16,31 +16,35 @@ static bool infer_softmax(InferContext *c)
     return true;
 }
 
-/* A row of -inf gives inf - inf, hence NaN, as it must. The logarithm is
- * taken of the sum, not of a quotient that may have rounded to 0. */
+/* Halves are taken as f32 until the result: differences to the maximum lose
+ * digits that their exponentials need. A row of -inf gives inf - inf, hence
+ * NaN, as it must. The logarithm is taken of the sum, not of a quotient that
+ * may have rounded to 0. */
 static void define_either(DefineContext *c, bool is_log)
 {
     const Buffer *x = c->in[0];
     int axis = normal_axis(attrs_int(&c->node->attrs, "axis", -1), x->rank);
+    DType inner = work_dtype(x->dtype);
     int64_t dims[MAX_RANK];
     for (int i = 0; i < x->rank; i++)
         dims[i] = i == axis ? 1 : x->dims[i];
-    Buffer *most = define_temp(c, "max", x->dtype, x->rank, dims);
-    Buffer *sum = define_temp(c, "sum", x->dtype, x->rank, dims);
+    Buffer *most = define_temp(c, "max", inner, x->rank, dims);
+    Buffer *sum = define_temp(c, "sum", inner, x->rank, dims);
     StageBuilder b;
 
     stage_begin(&b, c->def, most);
     Arena *a = b.arena;
     const Expr *k = stage_reduce(&b, x->dims[axis], "k");
-    stage_end_reduce(&b, "max", read_along(&b, x, axis, k));
+    stage_end_reduce(&b, "max",
+                     expr_cast(a, inner, read_along(&b, x, axis, k)));
 
     /* The exponentials are a stage of their own, as both the sum and the
      * result need them. */
-    Buffer *exponential = define_temp(c, "exp", x->dtype, x->rank, x->dims);
+    Buffer *exponential = define_temp(c, "exp", inner, x->rank, x->dims);
     const Expr *zero = expr_int(a, 0);
     stage_begin(&b, c->def, exponential);
-    const Expr *shifted =
-        expr_sub(a, read_same(&b, x), read_along(&b, most, axis, zero));
+    const Expr *shifted = expr_sub(a, expr_cast(a, inner, read_same(&b, x)),
+                                   read_along(&b, most, axis, zero));
     stage_end(&b, expr_unary(a, EX_EXP, shifted));
 
     stage_begin(&b, c->def, sum);
@@ -48,10 +52,13 @@ static void define_either(DefineContext *c, bool is_log)
     stage_end_reduce(&b, "sum", read_along(&b, exponential, axis, k));
 
     stage_begin(&b, c->def, c->out[0]);
-    shifted = expr_sub(a, read_same(&b, x), read_along(&b, most, axis, zero));
+    shifted = expr_sub(a, expr_cast(a, inner, read_same(&b, x)),
+                       read_along(&b, most, axis, zero));
     const Expr *total = read_along(&b, sum, axis, zero);
-    stage_end(&b, is_log ? expr_sub(a, shifted, expr_unary(a, EX_LOG, total))
-                         : expr_div(a, read_same(&b, exponential), total));
+    const Expr *value =
+        is_log ? expr_sub(a, shifted, expr_unary(a, EX_LOG, total))
+               : expr_div(a, read_same(&b, exponential), total);
+    stage_end(&b, expr_cast(a, x->dtype, value));
 }
 
 static void define_softmax(DefineContext *c)

@@ -29,9 +29,12 @@ typedef struct Contraction {
     const Expr *data, *weights;
 } Contraction;
 
-/* The plain read in an operand; NULL when it is anything else. */
+/* The plain read in an operand, converted or not; NULL when it is anything
+ * else. */
 static const Expr *plain_read(const Expr *x)
 {
+    if (x->kind == EX_CAST)
+        x = x->arg[0];
     return x->kind == EX_READ ? x : NULL;
 }
 
@@ -49,11 +52,12 @@ static int transposed_axis(const Contraction *c, int contiguous,
                            const Expr *value)
 {
     const Stage *stage = c->acc->stage;
-    bool first =
-        value->arg[0]->kind == EX_READ && value->arg[0]->buffer->is_constant;
-    const Expr *weights = value->arg[first ? 0 : 1];
+    const Expr *weights = plain_read(value->arg[0]);
+    bool first = weights && weights->buffer->is_constant;
+    if (!first)
+        weights = plain_read(value->arg[1]);
     const Expr *data = inner_read(value->arg[first ? 1 : 0]);
-    if (weights->kind != EX_READ || !weights->buffer->is_constant || !data ||
+    if (!weights || !weights->buffer->is_constant || !data ||
         data->buffer->is_constant)
         return -1;
     const Layout *l = &data->buffer->layout;

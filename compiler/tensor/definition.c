@@ -202,6 +202,14 @@ void stage_end(StageBuilder *b, const Expr *value)
     end(b);
 }
 
+/* As f32; a product of two such numbers is exact then. */
+static const Expr *widened(Arena *a, const Expr *x)
+{
+    return x->kind == EX_MUL ? expr_mul(a, expr_cast(a, DT_F32, x->arg[0]),
+                                        expr_cast(a, DT_F32, x->arg[1]))
+                             : expr_cast(a, DT_F32, x);
+}
+
 /* Many numbers of few digits are summed in more: f32, rounded once at the
  * end by a stage of its own. */
 static void end_reduce_wide(StageBuilder *b, const char *name,
@@ -216,7 +224,7 @@ static void end_reduce_wide(StageBuilder *b, const char *name,
     sum->is_inner = out->is_inner;
     s->name = sum->name;
     s->out[0] = sum;
-    stage_end_reduce(b, name, expr_cast(b->arena, DT_F32, value));
+    stage_end_reduce(b, name, widened(b->arena, value));
     stage_begin(b, b->def, out);
     const Expr *total = expr_read(b->arena, sum, b->index);
     stage_end(b, expr_cast(b->arena, out->dtype, total));
