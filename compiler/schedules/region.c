@@ -160,6 +160,8 @@ int axis_segments(Lower *lw, Instance *in, const LoopAxis *outer,
     int64_t whole = axis_extent(in, from), factor = from->factor;
     const Expr *limit = axis_limit(lw, in, from);
     int count = 0;
+    if (whole == 0)
+        return 0;
     if (limit && from->even)
         return limited_segments(lw, limit, whole, factor, segment);
     if (limit && from->padded)
@@ -211,7 +213,7 @@ static Segment split_segment(Instance *in, const LoopAxis *axis)
     if (outer->segment.size)
         return outer->segment;
     int64_t whole = axis_extent(in, axis);
-    int64_t size = axis->factor < whole ? axis->factor : whole;
+    int64_t size = axis->factor < whole || !whole ? axis->factor : whole;
     if (whole % size && !axis_is_limited(axis))
         die("stage %s: %s of %lld does not divide by %lld below another "
             "split",

@@ -189,12 +189,14 @@ static bool split(Schedule *s, const char *stage, const char *axis,
     if (factor < 1)
         return diag_error(s->diag, "schedule of %s: split by %lld",
                           s->def->name, (long long)factor);
+    /* An axis without elements has no pieces, but they have a size. */
+    int64_t most = a->extent > 0 ? a->extent : 1;
     if (kind == SPLIT_EVEN) {
-        int64_t pieces = (a->extent + factor - 1) / factor;
-        factor = (a->extent + pieces - 1) / pieces;
+        int64_t pieces = (most + factor - 1) / factor;
+        factor = (most + pieces - 1) / pieces;
     }
-    if (factor > a->extent)
-        factor = a->extent;
+    if (factor > most)
+        factor = most;
     LoopAxis *outer =
         new_axis(s, arena_printf(s->arena, "%s.o", axis),
                  (a->extent + factor - 1) / factor, a->is_reduce);

@@ -88,12 +88,12 @@ static int64_t parts_of(int64_t extent, int64_t count)
 }
 
 /* Makes more iterations of them, with the loop inside. False when there is
- * none. */
+ * none, or nothing in it. */
 static bool widen(Lower *lw, Turns *t)
 {
     Arena *a = lw->arena;
     TurnsList inner = {0};
-    if (!turns_of(lw, t->body, LOOP_SERIAL, &inner))
+    if (!turns_of(lw, t->body, LOOP_SERIAL, &inner) || !total_of(&inner))
         return false;
     if (inner.count == 1) {
         Turns *in = &inner.data[0];

@@ -190,12 +190,49 @@ static void test_run_time(void **state)
     arena_free(a);
 }
 
+/* Of an axis without elements there is nothing to share, but a schedule may
+ * split it and its rows may have a border. */
+static void test_empty(void **state)
+{
+    (void)state;
+    static const Case empty[] = {
+        {"rows without elements", POINTWISE("1", "2", "3", "0"),
+         "pack y [0 1 2 3+1+1]\nreorder y o h n w\nparallel y o\n", 0},
+        {"no channel", POINTWISE("1", "0", "3", "4"),
+         "pack y [0 1 2+1+1 3+1+1]\nreorder y o h n w\nparallel y o\n", 0},
+        {"no row", POINTWISE("1", "3", "0", "4"),
+         "pack y [0 1 2+1+1 3+1+1]\nreorder y h o n w\nparallel y h\n", 0},
+        {"no row inside", POINTWISE("1", "3", "0", "4"),
+         "pack y [0 1 2+1+1 3+1+1]\nreorder y o h n w\nparallel y o\n", 0},
+        {"no column, even tiles", POINTWISE("1", "3", "7", "0"),
+         "pack y [0 2 3+1+1 1]\nsplit_even y w 3\n"
+         "reorder y h w.o n w.i o\nparallel y h\n",
+         0},
+        {"no column, tiles", POINTWISE("1", "3", "7", "0"),
+         "pack y [0 2 3+1+1 1]\nsplit y w 3\nreorder y w.o h n w.i o\n"
+         "parallel y w.o\n",
+         0},
+        {"no row, padded tiles", POINTWISE("1", "3", "0", "4"),
+         "pack y [0 2 3+1+1 1]\nsplit_padded y h 3\n"
+         "reorder y h.o n h.i w o\nparallel y h.o\n",
+         0},
+    };
+    for (int i = 0; i < (int)(sizeof empty / sizeof empty[0]); i++) {
+        Arena *a = arena_new();
+        Diag *diag = diag_new(a, NULL);
+        const Kernel *k = lower(a, diag, &empty[i]);
+        assert_int_equal(k->params.count, 2);
+        arena_free(a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shares),
         cmocka_unit_test(test_unchanged),
         cmocka_unit_test(test_run_time),
+        cmocka_unit_test(test_empty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
