@@ -130,14 +130,14 @@ static Stmt *evened(Lower *lw, Stmt *s)
     bool found = false;
     for (int i = 0; i < list.count; i++)
         found |= list.data[i].var != NULL;
-    bool more = found;
+    if (!found)
+        return NULL;
+    bool more = true;
     while (more && total_of(&list) < ENOUGH) {
         more = false;
         for (int i = 0; i < list.count; i++)
             more |= widen(lw, &list.data[i]);
     }
-    if (!found)
-        return NULL;
     if (list.count == 1 && list.data[0].var == s->var)
         return s;
     int64_t total = total_of(&list);
@@ -165,7 +165,7 @@ static const Expr *along(Lower *lw, const Buffer *b, int place, const Expr *at)
     return dim->factor ? at : expr_add_int(a, at, b->layout.before[dim->axis]);
 }
 
-/* Zeroes one side, behind (low) or before all elements of the axis. The high
+/* Zeroes one side, before (low) or behind all elements of the axis. The high
  * border of a dimension with a limit starts there. What belongs to others is
  * left alone. */
 static Stmt *border_side(Lower *lw, const Buffer *b, int place, bool high,
@@ -182,12 +182,13 @@ static Stmt *border_side(Lower *lw, const Buffer *b, int place, bool high,
                 ? expr_add_int(a, lower_limit(lw, b->limit[axis]), l->lo[axis])
                 : expr_int(a, layout_extent(l, place, b->dims) - size);
     const Var *vars[MAX_LAYOUT] = {NULL};
+    int64_t extents[MAX_LAYOUT];
     for (int i = place; i < l->count; i++) {
-        int64_t extent = i == place ? size : layout_extent(l, i, b->dims);
-        if (extent == 0)
+        extents[i] = i == place ? size : layout_extent(l, i, b->dims);
+        if (extents[i] == 0)
             return NULL;
         const Expr *at = i == place ? start : expr_int(a, 0);
-        if (extent > 1) {
+        if (extents[i] > 1) {
             vars[i] = lower_new_var(lw, "b");
             at = expr_add(a, expr_var(a, vars[i]), at);
         }
@@ -197,8 +198,7 @@ static Stmt *border_side(Lower *lw, const Buffer *b, int place, bool high,
     for (int i = l->count - 1; i >= place; i--)
         if (vars[i])
             s = stmt_for(a, i == l->count - 1 ? LOOP_VECTOR : LOOP_SERIAL,
-                         vars[i],
-                         i == place ? size : layout_extent(l, i, b->dims), s);
+                         vars[i], extents[i], s);
     return s;
 }
 
